@@ -1,0 +1,46 @@
+# make demo   the main job, end to end, against an embedded demo cluster
+# make test   everything the tests need, then the tests
+# make lint   ruff, ruff format, mypy        make fmt   put the format right
+# make bench  speed, as ratios               make clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test lint fmt bench clean debian-packages
+
+demo: $(VENV)/runtime
+	$(BIN)/gpumon-static demo
+
+test: $(VENV)/dev debian-packages
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fmt: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/dev debian-packages
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) build dist gpumon-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# sshd, nginx, cron and a browser: the real parts that the tests use.
+debian-packages:
+	@sh tests/debian-packages.sh
+
+$(VENV)/runtime: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/dev: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/runtime

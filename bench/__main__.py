@@ -1,0 +1,34 @@
+"""`python -m bench`: all benches. `python -m bench fetch --hosts 1000`: one, with its options.
+
+A bench is a module with `options(parser)`, which adds what can be set, and `run(options)`, which prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from bench import fetch
+from bench.measure import BenchError
+
+BENCHES = {"fetch": fetch}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="All benches, or one of them.")
+    commands = parser.add_subparsers(dest="bench", metavar="BENCH")
+    for name, module in BENCHES.items():
+        summary = (module.__doc__ or "").partition("\n")[0]
+        module.options(commands.add_parser(name, help=summary, description=summary))
+    chosen = parser.parse_args().bench
+    try:
+        for name in [chosen] if chosen else BENCHES:
+            BENCHES[name].run(parser.parse_args(None if chosen else [name]))
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

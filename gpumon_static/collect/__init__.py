@@ -1,0 +1,1 @@
+"""Ask hosts: ssh, probe, parse. Hands on one `HostReading` per host."""

@@ -1,0 +1,156 @@
+"""known_hosts, read once per run and asked once per host.
+
+    node1,10.0.0.1 ssh-ed25519 AAAA...           plain names
+    |1|salt=|digest= ssh-rsa AAAA...             a hashed name
+    [node9]:2222 ecdsa-sha2-nistp256 AAAA...     another port than 22
+    *.lab.example,!old.lab.example ssh-rsa ...   patterns
+    @revoked * ssh-rsa AAAA...                   a key that is never accepted
+    @cert-authority *.lab ssh-ed25519 AAAA...    an authority whose certificates count
+
+A hashed name can only be found by hashing with each entry's own salt. So the question is put the other
+way round: of the entries that hold this very key, does one carry this name? Only for a host that is
+about to be refused are all entries looked through.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import threading
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+
+class Verdict(Enum):
+    KNOWN = auto()
+    UNKNOWN = auto()
+    CHANGED = auto()
+    OTHER_TYPE = auto()
+    """The host is known by keys of other types than the one it showed."""
+    REVOKED = auto()
+    AUTHORITY_ONLY = auto()
+    """Only a certificate authority is known for it, and the plain key was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    names: tuple[str, ...]
+    """In lower case; empty for a hashed name."""
+    key_type: str
+    key: str
+    """The key as in the file, in base64."""
+    marker: str | None = None
+    salt: bytes = b""
+    digest: bytes = b""
+
+    def matches(self, name: str) -> bool:
+        if self.salt:
+            return hmac.digest(self.salt, name.encode(), "sha1") == self.digest
+        if any(n[0] == "!" and _matches_pattern(n[1:], name) for n in self.names):
+            return False
+        return any(_matches_pattern(n, name) for n in self.names)
+
+
+@dataclass
+class KnownHosts:
+    path: Path
+    entries: list[Entry] = field(default_factory=list)
+    _by_key: dict[str, list[Entry]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def load(cls, path: Path, also: Iterable[Path] = ()) -> KnownHosts:
+        """A file that is not there knows no host. `also`: files of the system, read but never written."""
+        known = cls(path)
+        for source in (path, *also):
+            try:
+                content = source.read_text(encoding="utf-8", errors="replace")
+            except FileNotFoundError:
+                continue
+            for entry in parse(content):
+                known.add(entry)
+        return known
+
+    def add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self._by_key.setdefault(entry.key, []).append(entry)
+
+    def verdict(self, name: str, port: int, key_type: str, key: str) -> Verdict:
+        named = lookup_name(name, port)
+        plain = name.lower()
+        same_key = self._by_key.get(key, [])
+        if any(e.marker == "@revoked" and (e.matches(named) or e.matches(plain)) for e in same_key):
+            return Verdict.REVOKED
+        # As ssh does: a key that is known for the name without a port is good on any port.
+        if any(e.marker is None and (e.matches(named) or e.matches(plain)) for e in same_key):
+            return Verdict.KNOWN
+        about_it = [e for e in self.entries if e.matches(named)]
+        types = {e.key_type for e in about_it if e.marker is None}
+        if key_type in types:
+            return Verdict.CHANGED
+        if types:
+            return Verdict.OTHER_TYPE
+        authorities = any(e.marker == "@cert-authority" for e in about_it)
+        return Verdict.AUTHORITY_ONLY if authorities else Verdict.UNKNOWN
+
+    def key_types(self, name: str, port: int) -> set[str]:
+        named = lookup_name(name, port)
+        return {e.key_type for e in self.entries if e.marker is None and e.matches(named)}
+
+    def all_key_types(self) -> set[str]:
+        return {e.key_type for e in self.entries if e.marker is None}
+
+    def learn(self, name: str, port: int, key_type: str, key: str) -> None:
+        """`accept-new`: from here on this host is known. One whole line, in one write."""
+        entry = Entry((lookup_name(name, port),), key_type, key)
+        line = f"{entry.names[0]} {key_type} {key}\n".encode()
+        with self._lock:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(descriptor, line if _ends_with_newline(descriptor) else b"\n" + line)
+            finally:
+                os.close(descriptor)
+            self.add(entry)
+
+
+def lookup_name(name: str, port: int) -> str:
+    return name.lower() if port == 22 else f"[{name.lower()}]:{port}"
+
+
+def parse(text: str) -> Iterator[Entry]:
+    """Lines that make no sense are passed over, as ssh does."""
+    for line in text.splitlines():
+        words = line.split()
+        marker = words.pop(0) if words and words[0].startswith("@") else None
+        if len(words) < 3 or words[0].startswith("#"):
+            continue
+        names, key_type, key = words[:3]
+        if not names.startswith("|"):
+            yield Entry(tuple(n for n in names.lower().split(",") if n), key_type, key, marker)
+            continue
+        try:
+            _, version, salt, digest = names.split("|")
+            if version == "1":
+                yield Entry((), key_type, key, marker, b64decode(salt), b64decode(digest))
+        except ValueError:
+            continue
+
+
+def _matches_pattern(pattern: str, name: str) -> bool:
+    if "*" not in pattern and "?" not in pattern:
+        return pattern == name
+    # Only * and ? are special in known_hosts; brackets belong to `[host]:port`.
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
+def _ends_with_newline(descriptor: int) -> bool:
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if size == 0:
+        return True
+    os.lseek(descriptor, size - 1, os.SEEK_SET)
+    return os.read(descriptor, 1) == b"\n"

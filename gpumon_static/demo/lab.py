@@ -1,0 +1,172 @@
+"""The hosts of the demo lab: a pure function of the spec.
+
+The first twelve show every state there is; a bigger lab has more of the ordinary ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, cycle, islice
+
+from gpumon_static.demo import DEFAULT_HOSTS, models
+from gpumon_static.demo.chance import identity
+from gpumon_static.demo.jobs import Habit, Lane, Place
+from gpumon_static.demo.models import GpuModel, MigProfile
+from gpumon_static.model import Status
+
+
+@dataclass(frozen=True)
+class DemoSpec:
+    seed: int = 1
+    hosts: int = DEFAULT_HOSTS
+    gpus: int | None = None
+    """Of every host; None: as many as each kind of host has."""
+
+
+@dataclass(frozen=True)
+class DemoSlice:
+    profile: MigProfile
+    uuid: str
+    gpu_instance: int
+
+
+@dataclass(frozen=True)
+class DemoGpu:
+    index: int
+    model: GpuModel
+    uuid: str
+    bus_id: str
+    slices: tuple[DemoSlice, ...] = ()
+
+
+@dataclass(frozen=True)
+class DemoHost:
+    name: str
+    group: str
+    note: str | None
+    driver: str
+    cuda: str
+    cpus: int
+    ram_gib: int
+    gpus: tuple[DemoGpu, ...]
+    lanes: tuple[Lane, ...]
+    fate: Status = Status.OK
+    """REFUSED: nothing listens there; DRIVER: nvidia-smi cannot talk to it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One sort of host; `plan` is how its GPUs are used, from the first on: how many, and how."""
+
+    prefix: str
+    group: str
+    model: GpuModel
+    plan: tuple[tuple[int, Habit], ...]
+    driver: str
+    cuda: str
+    cpus: int
+    ram_gib: int
+    note: str | None = None
+    mig: tuple[tuple[MigProfile, Habit], ...] = ()
+    """Slices of the first GPU."""
+    fate: Status = Status.OK
+
+
+BUSY, HELD, SHARED, FREE, NORMAL = Habit.BUSY, Habit.HELD, Habit.SHARED, Habit.FREE, Habit.NORMAL
+SLICES = (
+    (models.SLICE_3G, BUSY),
+    (models.SLICE_2G, NORMAL),
+    (models.SLICE_1G, HELD),
+    (models.SLICE_1G, FREE),
+)
+
+SHOWN = (
+    Kind("vision", "vision", models.A100_SXM, ((4, BUSY), (1, HELD), (2, NORMAL), (1, FREE)),
+         "550.90.07", "12.4", 128, 1008),
+    Kind("vision", "vision", models.RTX_3090, ((1, SHARED), (2, NORMAL), (1, NORMAL)),
+         "535.183.01", "12.2", 32, 252),
+    Kind("vision", "vision", models.RTX_3090, ((2, NORMAL), (1, NORMAL), (1, FREE)),
+         "535.183.01", "12.2", 32, 252),
+    Kind("language", "language", models.H100, ((4, BUSY), (4, NORMAL)), "570.124.06", "12.8", 192, 2015,
+         note="reserved for the shared task until Friday"),
+    Kind("language", "language", models.L40S, ((2, NORMAL), (1, SHARED), (1, NORMAL)),
+         "580.105.08", "13.0", 64, 504),
+    Kind("language", "language", models.L40S, ((4, NORMAL),), "580.105.08", "13.0", 64, 504,
+         fate=Status.REFUSED),
+    Kind("slices", "teaching", models.A100_PCIE, ((1, NORMAL),), "535.183.01", "12.2", 64, 504, mig=SLICES,
+         note="the first GPU is cut into MIG slices"),
+    Kind("teach", "teaching", models.T4, ((1, HELD), (1, FREE), (1, NORMAL), (1, NORMAL)),
+         "525.147.05", "12.0", 24, 126),
+    Kind("chem", "chemistry", models.V100_SXM, ((2, NORMAL), (1, BUSY), (1, NORMAL)),
+         "470.256.02", "11.4", 80, 378),
+    Kind("chem", "chemistry", models.V100_PCIE, ((1, Habit.GONE), (1, NORMAL)),
+         "525.147.05", "12.0", 40, 189, note="to be retired this year"),
+    Kind("desk", "graphics", models.RTX_4090, ((1, Habit.DESKTOP),), "550.90.07", "12.4", 24, 126,
+         note="lucas sits here: ask first by day"),
+    Kind("render", "graphics", models.RTX_A6000, ((2, NORMAL),), "550.90.07", "12.4", 48, 252,
+         fate=Status.DRIVER),
+)  # fmt: skip
+ORDINARY = tuple(kind for kind in SHOWN if kind.fate is Status.OK and not kind.note)
+
+
+def build(spec: DemoSpec) -> tuple[DemoHost, ...]:
+    counters: Counter[str] = Counter()
+    hosts = []
+    for kind in islice(chain(SHOWN, cycle(ORDINARY)), spec.hosts):
+        counters[kind.prefix] += 1
+        hosts.append(_host(kind, f"{kind.prefix}-{counters[kind.prefix]:02}", spec))
+    return tuple(hosts)
+
+
+def _host(kind: Kind, name: str, spec: DemoSpec) -> DemoHost:
+    count = spec.gpus or sum(width for width, _ in kind.plan) + bool(kind.mig)
+    gpus = tuple(_gpu(kind, name, spec.seed, index) for index in range(count))
+    return DemoHost(
+        name=name,
+        group=kind.group,
+        note=kind.note,
+        driver=kind.driver,
+        cuda=kind.cuda,
+        cpus=kind.cpus,
+        ram_gib=kind.ram_gib,
+        gpus=gpus,
+        lanes=tuple(
+            Lane(f"{spec.seed}/{name}/{places[0].gpu}/{places[0].slice}", habit, kind.group, places)
+            for habit, places in _places(kind, count)
+        ),
+        fate=kind.fate,
+    )
+
+
+def _gpu(kind: Kind, host: str, seed: int, index: int) -> DemoGpu:
+    slices = kind.mig if index == 0 else ()
+    return DemoGpu(
+        index=index,
+        model=kind.model,
+        uuid=f"GPU-{identity(seed, host, index)}",
+        bus_id=f"00000000:{7 + 15 * index:02X}:00.0",
+        slices=tuple(
+            DemoSlice(profile, f"MIG-{identity(seed, host, index, number)}", instance)
+            for number, ((profile, _), instance) in enumerate(zip(slices, (2, 3, 9, 10), strict=False))
+        ),
+    )
+
+
+def _places(kind: Kind, count: int) -> Iterator[tuple[Habit, tuple[Place, ...]]]:
+    for number, (_, habit) in enumerate(kind.mig):
+        yield habit, (Place(0, number),)
+    first = 1 if kind.mig else 0
+    for width, habit in _fitted(kind.plan, count - first):
+        yield habit, tuple(Place(gpu) for gpu in range(first, first + width))
+        first += width
+
+
+def _fitted(plan: Iterable[tuple[int, Habit]], count: int) -> Iterator[tuple[int, Habit]]:
+    """The plan cut to `count` GPUs, or followed by ordinary ones, in pairs."""
+    for width, habit in chain(plan, cycle([(2, Habit.NORMAL)])):
+        if count <= 0:
+            return
+        yield min(width, count), habit
+        count -= width

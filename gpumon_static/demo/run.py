@@ -1,0 +1,123 @@
+"""`gpumon-static demo`: start the lab, then fetch and render as everywhere else."""
+
+from __future__ import annotations
+
+import fcntl
+import shlex
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from gpumon_static import config as configuration
+from gpumon_static.config import Config
+from gpumon_static.demo import DEFAULT_DIRECTORY
+from gpumon_static.demo.cluster import DemoCluster
+from gpumon_static.demo.lab import DemoSpec
+from gpumon_static.demo.site import serve_site
+from gpumon_static.errors import GpumonError
+from gpumon_static.fetch import fetch
+from gpumon_static.model import HostReading
+from gpumon_static.render import render
+
+MARKER = ".gpumon-demo"
+REFRESH_SECONDS = 60.0
+
+Clock = Callable[[], datetime]
+Say = Callable[[str], None]
+
+
+def demo(spec: DemoSpec, directory: Path, *, clock: Clock, say: Say, port: int | None = None) -> None:
+    """With a port (0: any that is free) the page is served and kept fresh until Ctrl-C."""
+    with _own(directory), DemoCluster(spec, directory, clock()) as cluster:
+        config_path = directory / "config.ini"
+        config_path.write_text(cluster.config_text(), encoding="utf-8")
+        config = configuration.load(config_path, need_keys=True)
+        say(f"lab      {len(cluster.hosts)} SSH hosts on 127.0.0.1, seed {spec.seed}")
+        if port is None:
+            _update(config, cluster, clock, say)
+            _say_what_next(config, say)
+            return
+        # Before the first fetch: a port that is taken is an error at once.
+        with serve_site(config.paths.site, port) as url:
+            _update(config, cluster, clock, say)
+            _keep_fresh(config, cluster, clock, url, say)
+
+
+def _update(config: Config, cluster: DemoCluster, clock: Clock, say: Say) -> None:
+    started = time.monotonic()
+    readings = fetch(config, clock=clock)
+    fetched = time.monotonic()
+    page = render(config, clock())
+    answered = sum(reading.ok for reading in readings)
+    gpus = sum(len(reading.gpus) for reading in readings)
+    say(f"fetch    {answered} hosts answered, with {gpus} GPUs, in {fetched - started:.1f} s")
+    _say_failed(readings, cluster, say)
+    size_kb = page.stat().st_size / 1000
+    say(f"render   one page of {size_kb:.0f} kB in {time.monotonic() - fetched:.1f} s")
+
+
+def _say_failed(readings: Sequence[HostReading], cluster: DemoCluster, say: Say) -> None:
+    wanted = {host.name: host.fate for host in cluster.failing}
+    on_purpose = [r for r in readings if not r.ok and wanted.get(r.host) is r.status]
+    if on_purpose:
+        named = ", ".join(f"{reading.host} ({reading.status})" for reading in on_purpose)
+        hosts = "1 host fails" if len(on_purpose) == 1 else f"{len(on_purpose)} hosts fail"
+        say(f"         {hosts} on purpose: {named}")
+    for reading in readings:
+        if not reading.ok and reading not in on_purpose:
+            say(f"         {reading.host}: {reading.status}: {reading.error}")
+
+
+def _say_what_next(config: Config, say: Say) -> None:
+    directory = config.path.parent
+    where = "" if directory == Path(DEFAULT_DIRECTORY) else f" --dir {shlex.quote(str(directory))}"
+    say("")
+    say(f"next     gpumon-static demo{where} --serve    keeps the hosts up and the page fresh")
+    say(f"         gpumon-static render -c {shlex.quote(str(config.path))}")
+    say(f"page     {config.page_path}")
+
+
+def _keep_fresh(config: Config, cluster: DemoCluster, clock: Clock, url: str, say: Say) -> None:
+    # Ctrl-C and kill are the way to end this, and no failure.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    say("")
+    say(f"next     gpumon-static fetch -v -c {shlex.quote(str(config.path))}    in another terminal")
+    say(f"page     {url}    fresh every {REFRESH_SECONDS:.0f} s; Ctrl-C ends it")
+    try:
+        while True:
+            time.sleep(REFRESH_SECONDS)
+            _refresh(config, cluster, clock, say)
+    except KeyboardInterrupt:
+        say("stopped")
+
+
+def _refresh(config: Config, cluster: DemoCluster, clock: Clock, say: Say) -> None:
+    cluster.refresh(clock())
+    try:
+        fetch(config, clock=clock)
+        render(config, clock())
+    except GpumonError as error:
+        # Somebody tries `fetch` by hand at this moment: the next minute will do.
+        say(f"not refreshed: {error}")
+
+
+@contextmanager
+def _own(directory: Path) -> Iterator[None]:
+    """Nothing of somebody else's is written over, and no two demos share a directory."""
+    marker = directory / MARKER
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if not marker.exists() and any(directory.iterdir()):
+            raise GpumonError(f"{directory} is not empty and not a demo's: choose another with --dir")
+        file = marker.open("a", encoding="utf-8")
+    except OSError as error:
+        raise GpumonError(f"cannot use {directory}: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise GpumonError(f"another demo is running in {directory}: choose another with --dir") from None
+        yield

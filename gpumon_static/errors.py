@@ -1,0 +1,46 @@
+"""The errors a person may see, and the exit status each one ends the command with.
+
+GpumonError           1   could not do it; nothing was changed
+├── ConfigError       2   config.ini is wrong; every problem is listed
+└── AlreadyRunning   75   another fetch holds the lock
+
+HostError                 one host could not be read: becomes that host's row, never ends a run
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpumon_static.model import Status
+
+
+class GpumonError(Exception):
+    """Its text is what the user reads: a sentence, without a traceback."""
+
+    exit_code = 1
+
+
+class ConfigError(GpumonError):
+    exit_code = 2
+
+    def __init__(self, path: object, problems: list[str]) -> None:
+        self.problems = problems
+        if len(problems) == 1:
+            text = f"{path}: {problems[0]}"
+        else:
+            text = f"{path}: {len(problems)} problems\n" + "\n".join(f"  - {p}" for p in problems)
+        super().__init__(text)
+
+
+class AlreadyRunning(GpumonError):
+    exit_code = 75
+
+
+class HostError(Exception):
+    """Why one host could not be read: a status of the contract and one clear line."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        self.status = status
+        self.reason = reason
+        super().__init__(f"{status}: {reason}")

@@ -1,0 +1,122 @@
+"""What a host said, as frozen records. Imports nothing of ours.
+
+`None` always means "not known": nvidia-smi said `N/A`, or the tag was missing. It never means zero.
+Texts are single lines without control characters and never empty; the parsers see to that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    OK = "ok"
+    DNS = "dns"
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    HOST_KEY = "host-key"
+    AUTH = "auth"
+    NO_NVIDIA_SMI = "no-nvidia-smi"
+    DRIVER = "driver"
+    NO_GPUS = "no-gpus"
+    BAD_OUTPUT = "bad-output"
+    ERROR = "error"
+
+
+GONE = "gone"
+"""`Process.state` of a PID that nvidia-smi names and ps does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    type: str | None = None
+    """nvidia-smi's letters: C compute, G graphics, C+G, M and M+C for MPS."""
+    name: str | None = None
+    memory_mib: float | None = None
+    user: str | None = None
+    uid: int | None = None
+    elapsed_s: int | None = None
+    state: str | None = None
+    """The state letters of ps, or `GONE`."""
+    job: str | None = None
+
+    @property
+    def is_graphics_only(self) -> bool:
+        return self.type == "G"
+
+
+@dataclass(frozen=True, slots=True)
+class MigDevice:
+    """One slice of a GPU in MIG mode."""
+
+    index: int
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
+    uuid: str | None = None
+    profile: str | None = None
+    memory_used_mib: float | None = None
+    memory_total_mib: float | None = None
+    processes: tuple[Process, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    index: int
+    uuid: str | None = None
+    name: str | None = None
+    bus_id: str | None = None
+    utilization: float | None = None
+    """Percent of the time in which a kernel ran."""
+    memory_used_mib: float | None = None
+    memory_total_mib: float | None = None
+    temperature_c: float | None = None
+    fan_percent: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    mig_mode: bool = False
+    slices: tuple[MigDevice, ...] = ()
+    processes: tuple[Process, ...] = ()
+    """Those of the whole GPU; the ones in a slice are in `slices`."""
+    processes_known: bool = True
+    """False where nvidia-smi gives no list (`N/A`), which is not the same as an empty one."""
+
+    @property
+    def all_processes(self) -> tuple[Process, ...]:
+        return self.processes + tuple(p for s in self.slices for p in s.processes)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The computer around the GPUs."""
+
+    cpu_count: int | None = None
+    load_1m: float | None = None
+    load_5m: float | None = None
+    load_15m: float | None = None
+    ram_total_mib: float | None = None
+    ram_used_mib: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostReading:
+    """Exactly one per configured host and run, whether it answered or not."""
+
+    host: str
+    fetched_at: datetime
+    status: Status = Status.OK
+    error: str | None = None
+    fetch_seconds: float | None = None
+    driver_version: str | None = None
+    cuda_version: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+    machine: Machine = field(default_factory=Machine)
+    warning: str | None = None
+    """What nvidia-smi said beside good data, such as a corrupt infoROM."""
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.OK

@@ -1,0 +1,71 @@
+"""What `fetch` says while it runs: a bar on a terminal, a line per failed host under cron."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+import click
+
+from gpumon_static.model import HostReading
+
+
+class FetchReport:
+    def __init__(self, hosts: int, *, quiet: bool, verbose: bool) -> None:
+        self._hosts = hosts
+        self._quiet = quiet
+        self._verbose = verbose
+        self._failed = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> FetchReport:
+        if sys.stderr.isatty() and not self._quiet:
+            self._start_bar()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def add(self, reading: HostReading) -> None:
+        self._failed += not reading.ok
+        line = self._line(reading)
+        if line:
+            self._print(line)
+        if self._bar:
+            self._bar.update(self._task, advance=1, failed=self._failed)
+
+    def _line(self, reading: HostReading) -> str | None:
+        if not reading.ok:
+            return None if self._quiet else f"{reading.host}: {reading.status}: {reading.error}"
+        if not self._verbose:
+            return None
+        gpus = "1 GPU" if len(reading.gpus) == 1 else f"{len(reading.gpus)} GPUs"
+        told = f"{reading.host}: ok, {gpus} in {reading.fetch_seconds or 0:.2f} s"
+        return f"{told}; {reading.warning}" if reading.warning else told
+
+    def _print(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            click.echo(line, err=True)
+
+    def _start_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._bar = Progress(
+            TextColumn("Asking hosts"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._stack.enter_context(self._bar)
+        self._task = self._bar.add_task("fetch", total=self._hosts, failed=0)

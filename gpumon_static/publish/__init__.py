@@ -1,0 +1,1 @@
+"""Show readings: view model, templates, the page."""

@@ -1,0 +1,38 @@
+"""Fixtures for all tests: a real sshd on loopback, and a browser (tests/browser.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings
+
+from tests.sshd import GpuHosts
+
+pytest_plugins = ["tests.browser"]
+
+settings.register_profile("gpumon", deadline=None, max_examples=100)
+settings.load_profile("gpumon")
+
+
+@pytest.fixture(scope="session")
+def gpu_hosts() -> Iterator[GpuHosts]:
+    """One real sshd that is every host of 127.0.0.0/8; each address has its own stand-in nvidia-smi."""
+    # Not below pytest's own directory, which other users (the ones that log in) may not enter.
+    with TemporaryDirectory(prefix="gpumon-sshd-") as directory:
+        Path(directory).chmod(0o755)
+        with GpuHosts(Path(directory)) as hosts:
+            yield hosts
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home directory of its own, with no keys and no agent in it."""
+    directory = tmp_path / "home"
+    (directory / ".ssh").mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("HOME", str(directory))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    monkeypatch.delenv("GPUMON_CONFIG", raising=False)
+    return directory

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Install the programs that the tests use and this machine lacks.
+set -eu
+
+missing=
+want() { # program, package
+  command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || missing="$missing $2"
+}
+want sshd openssh-server
+want ssh openssh-client
+want chromium chromium
+want busybox busybox
+want dash dash
+want tcsh tcsh
+want fish fish
+
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+  echo "The tests need these programs; please install:$missing" >&2
+  exit 1
+fi
+echo "Installing for the tests:$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+# shellcheck disable=SC2086
+apt-get install -y -qq --no-install-recommends $missing >/dev/null

@@ -1,0 +1,208 @@
+"""config.ini: what works, and what the user is told when it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpumon_static import config, config_syntax, hostlist
+from gpumon_static.errors import ConfigError
+
+
+def load(tmp_path: Path, text: str, *, need_keys: bool = False) -> config.Config:
+    path = tmp_path / "config.ini"
+    path.write_text(text)
+    return config.load(path, need_keys=need_keys)
+
+
+def problems(tmp_path: Path, text: str, *, need_keys: bool = False) -> list[str]:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, text, need_keys=need_keys)
+    return error.value.problems
+
+
+def test_a_web_gpu_monitor_file_works_unchanged(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        "[common]\n"
+        "user = yourusername\n"
+        "hosts = host1.domain.tld,host2.domain.tld\n"
+        "key_filename=path_to_key\n",
+    )
+    assert [h.name for h in loaded.hosts] == ["host1.domain.tld", "host2.domain.tld"]
+    assert {h.user for h in loaded.hosts} == {"yourusername"}
+    assert {h.key_filename for h in loaded.hosts} == {tmp_path / "path_to_key"}
+
+
+def test_old_files_may_have_comments_colons_and_empty_values(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        "; our machines\n[common]\nuser: ada  # me\nhosts = 10.0.0.1, 10.0.0.2 ; two\nkey_filename =\n"
+        "[site]\ntitle = Vision Lab's GPUs\nrefresh = 30\n",
+    )
+    assert [h.name for h in loaded.hosts] == ["10.0.0.1", "10.0.0.2"]
+    assert loaded.hosts[0].user == "ada"
+    assert loaded.hosts[0].key_filename is None
+    assert loaded.site.title == "Vision Lab's GPUs"
+    assert loaded.site.refresh == 30
+
+
+def test_hosts_in_every_form(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        "[common]\nuser = 'me'\n"
+        "hosts = ['gpu[08-10].lab', 'alice@node9:2222', '[::1]:2022', 'fe80::1', 'node[1,3]:99', 'localhost']\n",
+    )
+    assert [(h.name, h.user, h.port) for h in loaded.hosts] == [
+        ("gpu08.lab", "me", None),
+        ("gpu09.lab", "me", None),
+        ("gpu10.lab", "me", None),
+        ("node9", "alice", 2222),
+        ("::1", "me", 2022),
+        ("fe80::1", "me", None),
+        ("node1", "me", 99),
+        ("node3", "me", 99),
+        ("localhost", "me", None),
+    ]
+
+
+def test_one_text_with_commas_may_hold_node_sets(tmp_path: Path) -> None:
+    loaded = load(tmp_path, '[common]\nhosts = "a, gpu[1,3-4] ,b"\n')
+    assert [h.name for h in loaded.hosts] == ["a", "gpu1", "gpu3", "gpu4", "b"]
+
+
+def test_plain_localhost_is_read_without_ssh_and_one_with_a_port_is_not(tmp_path: Path) -> None:
+    assert load(tmp_path, "[common]\nhosts = ['localhost']\n").hosts[0].transport == "local"
+    assert load(tmp_path, "[common]\nhosts = ['localhost:2222']\n").hosts[0].transport == "paramiko"
+    assert load(tmp_path, "[common]\nhosts = ['me@localhost']\n").hosts[0].transport == "paramiko"
+
+
+def test_what_differs_for_one_host(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        "[common]\nhosts = ['a.lab', 'b', 'n[1-2]']\nuser = 'u'\nport = 22\n"
+        "[fetch]\nconnect_timeout = 3\n"
+        "[hosts.a.lab]\nport = 2222\ngroup = 'vision'\nnote = 'x'\ngpus = 8\naddress = '10.0.0.1'\n"
+        "[hosts.'n[1-2]']\nconnect_timeout = 1.5\nkey_filename = 'k'\n",
+    )
+    a, b, n1, n2 = loaded.hosts
+    assert (a.name, a.address, a.port, a.group, a.note, a.gpus) == (
+        "a.lab",
+        "10.0.0.1",
+        2222,
+        "vision",
+        "x",
+        8,
+    )
+    assert (b.address, b.port, b.connect_timeout, b.group) == ("b", 22, 3.0, None)
+    assert (
+        (n1.connect_timeout, n1.key_filename)
+        == (n2.connect_timeout, n2.key_filename)
+        == (1.5, tmp_path / "k")
+    )
+
+
+def test_paths_are_relative_to_the_config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "config.ini").write_text("[common]\nhosts = 'a'\n[paths]\nsite = '/var/www/gpu-monitor'\n")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    loaded = config.load(Path("../config.ini"))
+    assert loaded.csv_path.resolve() == (tmp_path / "data/load_data.csv").resolve()
+    assert loaded.page_path == Path("/var/www/gpu-monitor/index.html")
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    told = problems(
+        tmp_path,
+        "[comon]\n[common]\nhosts = ['a', 'a', 'b']\nusr = 'x'\nkey_filename = 'nokey'\n"
+        "[fetch]\nworkers = 'many'\nhost_keys = 'lax'\n[busy]\nmemory = true\n"
+        "[hosts.c]\nnote = 1\n[hosts.b]\ngrop = 'x'\n",
+        need_keys=True,
+    )
+    assert told == [
+        "[comon]: unknown section; the nearest known one is [common]",
+        "common.usr: unknown key; the nearest known one is common.user",
+        "fetch.workers: must be a whole number from 1 to 1000, not 'many'",
+        "fetch.host_keys: must be 'strict' or 'accept-new', not 'lax'",
+        "busy.memory: must be a number from 0 to 100, not True",
+        "[hosts.c]: unknown host in common.hosts; the nearest known one is [hosts.b]",
+        "hosts.c.note: must be a text in quotes, not 1",
+        "hosts.b.grop: unknown key; the nearest known one is hosts.b.group",
+        "common.hosts: a is named twice",
+        f"key_filename: {tmp_path}/nokey cannot be read: No such file or directory",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[common]\nuser = 'x'\n", "common.hosts: missing"),
+        ("[common]\nhosts = ''\n", "common.hosts: missing"),
+        ("[common]\nhosts = []\n", "names no host"),
+        ("[common]\nhosts = 3\n", "must be a list of host names"),
+        ("[common]\nhosts = ['a:0']\n", "port number from 1 to 65535"),
+        ("[common]\nhosts = ['a:ssh']\n", "port number from 1 to 65535"),
+        ("[common]\nhosts = ['@a']\n", "without a user"),
+        ("[common]\nhosts = ['-oProxyCommand=id']\n", "is not a host name"),
+        ("[common]\nhosts = ['a b']\n", "is not a host name"),
+        ("[common]\nhosts = ['n[1-']\n", "is not a node set"),
+        ("[common]\nhosts = ['n[1-99999]']\n", "20000 is the most"),
+        ("[common]\nhosts = ['a:1', 'a:2']\n", "a is named twice, as a:1 and as a:2"),
+        ("[common]\nhosts = ['gpu[1-3]', 'gpu2']\n", "gpu2 is named twice"),
+        ("common = 1\n", "common: must be a section"),
+        ("hosts = ['a']\n", "the list of hosts is common.hosts"),
+    ],
+)
+def test_wrong_values_are_told_with_their_key(tmp_path: Path, text: str, words: str) -> None:
+    assert any(words in problem for problem in problems(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("[common]\nhosts = ['a', 'b'\nuser = 'x'\n", "line 3, column 1"),
+        ("[common\nhosts = 'a'\n", "line 1, column 8"),
+        ("[common]\nhosts = 'a'\nuser = \"x\n", "line 3, column 10"),
+        ("[common]\nuser = bare\nhosts = ['a'\n", "line 4, column 1"),
+    ],
+)
+def test_syntax_errors_have_line_and_column(tmp_path: Path, text: str, where: str) -> None:
+    (problem,) = problems(tmp_path, text)
+    assert problem.startswith(where)
+
+
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        config.load(tmp_path / "nothing.ini")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        config.load(tmp_path)
+    (tmp_path / "x").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        config.load(tmp_path / "x")
+
+
+def test_the_config_file_is_found_by_option_then_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUMON_CONFIG", "/etc/gpumon.ini")
+    assert config.find(Path("mine.ini")) == Path("mine.ini")
+    assert config.find(None) == Path("/etc/gpumon.ini")
+    monkeypatch.delenv("GPUMON_CONFIG")
+    assert config.find(None) == Path("config.ini")
+
+
+@given(st.text(alphabet=st.characters(blacklist_categories=["Cc", "Cs"], blacklist_characters="#;\"'[{")))
+def test_any_bare_value_comes_through_as_it_was(value: str) -> None:
+    value = value.strip()
+    if not config_syntax._is_toml(value) and value.splitlines() == [value]:
+        assert config_syntax.parse(f"[common]\nx = = \nuser = {value}\n")["common"]["user"] == value
+
+
+@given(st.text())
+def test_any_host_text_is_expanded_or_refused(text: str) -> None:
+    try:
+        entries = hostlist.expand(text)
+    except hostlist.BadHost:
+        return
+    assert all(entry.name and not entry.name.startswith("-") for entry in entries)

@@ -1,0 +1,169 @@
+"""The page as HTML: self-contained, escaped, bounded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import jinja2
+import pytest
+
+from gpumon_static import resources
+from gpumon_static.model import Gpu, HostReading
+from gpumon_static.publish import html
+from gpumon_static.publish.view import build_page
+from tests.builders import NOW, busy_gpu, config, failed, gpu, process, reading, slices
+
+HOSTILE = ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "{{7*7}}", "\u202egnp.exe", "🦄"]
+
+
+class Elements(HTMLParser):
+    """Every start tag of a page with its attributes, and the text inside style and script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.inlined: dict[str, list[str]] = {"style": [], "script": []}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem in self.inlined:
+            self.inlined[self.cdata_elem].append(data)
+
+    def values(self, attribute: str) -> list[str]:
+        return [str(attributes[attribute]) for _, attributes in self.found if attribute in attributes]
+
+
+def page_of(*readings: HostReading, refresh: int = 0, title: str = "GPU Monitor") -> str:
+    hosts = config(*(r.host for r in readings), refresh=refresh, title=title)
+    return html.render_page(build_page(readings, hosts, NOW))
+
+
+def full_page() -> str:
+    return page_of(
+        reading("a", [gpu(0), busy_gpu(1), Gpu(2, processes_known=False)], warning="infoROM is corrupted"),
+        reading("b", [gpu(0, mig_mode=True, slices=slices(3, 1))]),
+        *(failed(f"c{number}") for number in range(12)),
+        refresh=60,
+    )
+
+
+def policy(elements: Elements) -> dict[str, list[str]]:
+    content = next(
+        str(attributes["content"])
+        for tag, attributes in elements.found
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    return {words[0]: words[1:] for words in (part.split() for part in content.split(";"))}
+
+
+def test_the_policy_allows_what_is_inlined_and_nothing_else() -> None:
+    elements = Elements(full_page())
+    rules = policy(elements)
+    for tag, rule in (("style", "style-src"), ("script", "script-src")):
+        digests = [hashlib.sha256(text.encode()).digest() for text in elements.inlined[tag]]
+        assert rules[rule] == [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+    assert rules["default-src"] == ["'none'"]
+    assert "unsafe" not in repr(rules)
+
+
+def test_the_policy_stands_before_everything_it_is_about() -> None:
+    tags = [tag for tag, _ in Elements(full_page()).found]
+    assert tags.index("meta") < tags.index("title") < tags.index("style") < tags.index("script")
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    elements = Elements(full_page())
+    assert elements.values("src") == []
+    assert elements.values("srcset") == []
+    links = [href for href in elements.values("href") if not href.startswith("#")]
+    assert [link.split(",")[0] for link in links] == ["data:image/svg+xml"]
+    assert not re.search(r"url\(|@import", "".join(elements.inlined["style"]))
+
+
+def test_no_attribute_holds_style_or_script() -> None:
+    attributes = {name for _, attributes in Elements(full_page()).found for name in attributes}
+    assert {name for name in attributes if name == "style" or name.startswith("on")} == set()
+
+
+def test_every_link_and_every_description_has_its_target() -> None:
+    elements = Elements(full_page())
+    ids = elements.values("id")
+    assert len(ids) == len(set(ids))
+    named = elements.values("aria-describedby") + elements.values("aria-labelledby")
+    links = [href.removeprefix("#") for href in elements.values("href") if href.startswith("#")]
+    assert len(elements.values("aria-describedby")) == 6
+    assert set(named) | set(links) <= set(ids)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_in_every_place_stays_text(text: str) -> None:
+    plain = page_of(
+        reading("a", [busy_gpu(processes=(process(job="job"),))], warning="w"), failed("b"), title="t"
+    )
+    someone = process(user=text, name=text, job=text)
+    hostile = page_of(
+        reading(
+            "a",
+            [busy_gpu(name=text, uuid=text, processes=(someone,))],
+            warning=text,
+            driver_version=text,
+            cuda_version=text,
+        ),
+        failed("b", error=text),
+        title=text,
+    )
+    assert [tag for tag, _ in Elements(hostile).found] == [tag for tag, _ in Elements(plain).found]
+    assert "49" not in re.sub(r"<head>.*</head>", "", hostile, flags=re.DOTALL)
+
+
+def test_templates_mark_nothing_as_safe() -> None:
+    templates = list(resources.find("templates").rglob("*.j2"))
+    assert len(templates) > 5
+    for template in templates:
+        assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8")), template
+
+
+def test_a_template_that_asks_for_something_unknown_fails_instead_of_showing_nothing() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        html._environment().from_string("{{ page.no_such_thing }}").render(
+            page=build_page([], config("a"), NOW)
+        )
+
+
+def test_a_page_can_be_overridden_block_by_block() -> None:
+    environment = html._environment()
+    own = environment.from_string('{% extends "base.html.j2" %}{% block footer %}<p>ours</p>{% endblock %}')
+    page = build_page([reading("a", [gpu()])], config("a"), NOW)
+    text = own.render(page=page, styles=[], scripts=[], policy="", version="1")
+    assert "<p>ours</p>" in text
+    assert "Page made" not in text
+    assert "A100 80G" in text
+
+
+@pytest.mark.parametrize(("refresh", "expected"), [(60, ["60"]), (0, [])])
+def test_without_javascript_the_browser_asks_again_as_configured(refresh: int, expected: list[str]) -> None:
+    text = page_of(reading("a", [gpu()]), refresh=refresh)
+    inside = re.findall(r'<noscript><meta http-equiv="refresh" content="(\d+)"></noscript>', text)
+    assert inside == expected
+
+
+def test_an_idle_gpu_costs_well_under_three_kilobytes() -> None:
+    one, many = (
+        len(page_of(reading("a", [gpu(index) for index in range(count)])).encode()) for count in (1, 101)
+    )
+    assert (many - one) / 100 < 1800
+
+
+def test_a_host_that_lists_ten_thousand_processes_does_not_make_the_page_explode() -> None:
+    def size(count: int) -> int:
+        crowd = tuple(process(pid, user="u" * 500, name="n" * 5000, job="j" * 5000) for pid in range(count))
+        return len(page_of(reading("a", [busy_gpu(processes=crowd)])))
+
+    assert size(10_000) - size(10) < 100
+    assert size(10_000) - size(0) < 6000

@@ -1,0 +1,237 @@
+"""What a user gets from each kind of nvidia-smi output."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpumon_static.collect import nvidia_smi
+from gpumon_static.errors import HostError
+from gpumon_static.model import Status
+
+CAPTURES = Path(__file__).parent / "captures"
+SHARED = Path(__file__).parents[2] / "shared" / "captures"
+
+ONE_GPU = '<nvidia_smi_log><gpu id="0"><product_name>X</product_name>{}</gpu></nvidia_smi_log>'
+
+
+def chosen(actual: Any, expected: Any) -> Any:
+    """Of `actual`, only what `expected` speaks of."""
+    if isinstance(expected, dict):
+        return {name: chosen(actual[name], value) for name, value in expected.items()}
+    if isinstance(expected, list) and len(expected) == len(actual):
+        return [chosen(a, e) for a, e in zip(actual, expected, strict=True)]
+    return actual
+
+
+@pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.xml")), ids=lambda p: p.stem)
+def test_capture_gives_the_values_written_beside_it(path: Path) -> None:
+    expected = json.loads(path.with_suffix(".json").read_text())
+    report = json.loads(json.dumps(asdict(nvidia_smi.parse(path.read_text()))))
+    assert chosen(report, expected) == expected
+
+
+def shared_captures() -> list[Path]:
+    return [
+        p for d in (SHARED, SHARED / "derived") for p in sorted(d.glob("*")) if p.suffix in (".xml", ".txt")
+    ]
+
+
+@pytest.mark.parametrize("path", shared_captures(), ids=lambda p: p.stem)
+def test_real_output_gives_the_expected_values(path: Path) -> None:
+    expected = json.loads((path.parent / "expected.json").read_text())[path.name]
+    text = path.read_text(errors="replace")
+    if "error" in expected:
+        with pytest.raises(HostError) as refused:
+            nvidia_smi.parse(text)
+        assert refused.value.status is Status.BAD_OUTPUT
+        return
+    report = nvidia_smi.parse(text)
+    assert (report.driver_version, report.cuda_version) == (
+        expected["driver_version"],
+        expected["cuda_version"],
+    )
+    assert [seen(gpu) for gpu in report.gpus] == [wanted(gpu) for gpu in expected["gpus"]]
+
+
+def seen(gpu: Any) -> dict[str, Any]:
+    return {
+        "id": gpu.bus_id or "",
+        "uuid": gpu.uuid,
+        "name": gpu.name,
+        "utilization": gpu.utilization,
+        "memory": (gpu.memory_used_mib, gpu.memory_total_mib),
+        "temperature": gpu.temperature_c,
+        "fan": gpu.fan_percent,
+        "power": (gpu.power_w, gpu.power_limit_w),
+        "mig": gpu.mig_mode,
+        "listed": gpu.processes_known,
+        "slices": [
+            (s.index, s.gpu_instance, s.compute_instance, s.memory_used_mib, [p.pid for p in s.processes])
+            for s in gpu.slices
+        ],
+        "processes": sorted((p.pid, p.type or "", p.memory_mib or -1) for p in gpu.all_processes),
+    }
+
+
+def wanted(gpu: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": gpu["id"],
+        "uuid": gpu["uuid"],
+        "name": gpu["product_name"],
+        "utilization": gpu["gpu_util_pct"],
+        "memory": (gpu["memory"]["used_mib"], gpu["memory"]["total_mib"]),
+        "temperature": gpu["temperature_c"],
+        "fan": gpu["fan_speed_pct"],
+        "power": (gpu["power_draw_w"], gpu["power_limit_w"]),
+        "mig": gpu["mig_mode_current"] == "Enabled",
+        "listed": gpu["processes_listed"],
+        "slices": [
+            (
+                s["index"],
+                s["gpu_instance_id"],
+                s["compute_instance_id"],
+                s["memory"]["used_mib"],
+                [p["pid"] for p in s["processes"]],
+            )
+            for s in gpu["mig_devices"]
+        ],
+        "processes": sorted(
+            (p["pid"], p["type"] or "", p["used_memory_mib"] or -1) for p in gpu["processes"]
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "exit_status", "status", "words"),
+    [
+        ("", "", 127, Status.NO_NVIDIA_SMI, "not installed"),
+        ("", "", 124, Status.TIMEOUT, "did not answer in time"),
+        ("No devices were found\n", "", 6, Status.NO_GPUS, "No devices were found"),
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure ...\n\n",
+            "",
+            9,
+            Status.DRIVER,
+            "couldn't communicate with the NVIDIA driver",
+        ),
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.173\n",
+            "",
+            18,
+            Status.DRIVER,
+            "version mismatch NVML library version: 580.173",
+        ),
+        ("", "Failed to initialize NVML: Unknown Error\n", 255, Status.DRIVER, "NVML: Unknown Error"),
+        ("", "", 9, Status.DRIVER, "exit status 9"),
+        (
+            "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system\n",
+            "",
+            15,
+            Status.DRIVER,
+            "0000:02:00.0: GPU is lost",
+        ),
+        ("", "", 0, Status.BAD_OUTPUT, "printed nothing"),
+        ("hello\n", "", 0, Status.BAD_OUTPUT, "printed no XML (exit status 0): hello"),
+        ("<nvidia_smi_log><gpu>", "", 0, Status.BAD_OUTPUT, "cut off"),
+        ("<nvidia_smi_log><gpu></nvidia_smi_log>", "", 0, Status.BAD_OUTPUT, "not well-formed"),
+        ("<nvidia_smi_log></nvidia_smi_log>", "", 0, Status.NO_GPUS, "lists no GPU"),
+        (
+            '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><nvidia_smi_log>&b;</nvidia_smi_log>',
+            "",
+            0,
+            Status.BAD_OUTPUT,
+            "entities",
+        ),
+    ],
+)
+def test_output_without_readings_has_a_status_and_a_reason(
+    stdout: str, stderr: str, exit_status: int, status: Status, words: str
+) -> None:
+    with pytest.raises(HostError) as refused:
+        nvidia_smi.parse(stdout, stderr, exit_status)
+    assert refused.value.status is status
+    assert words in refused.value.reason
+    assert "\n" not in refused.value.reason
+
+
+def test_a_lost_gpu_leaves_the_others_their_indices() -> None:
+    gpus = '<gpu id="a"></gpu><gpu id="b"></gpu><gpu id="c"></gpu>'
+    report = nvidia_smi.parse(
+        "Unable to determine the device handle for GPU1: 0000:5F:00.0: Unknown Error\n"
+        f"<nvidia_smi_log>{gpus}</nvidia_smi_log>"
+    )
+    assert [(g.index, g.bus_id) for g in report.gpus] == [(0, "a"), (2, "b"), (3, "c")]
+    assert report.warning is not None
+    assert "0000:5F:00.0: Unknown Error" in report.warning
+
+
+def test_a_warning_around_good_data_is_kept_and_the_data_too() -> None:
+    text = ONE_GPU.format("") + "\nWARNING: infoROM is corrupted at gpu 0000:0B:00.0\n"
+    report = nvidia_smi.parse(text, exit_status=14)
+    assert report.gpus[0].name == "X"
+    assert report.warning == "WARNING: infoROM is corrupted at gpu 0000:0B:00.0"
+
+
+def test_a_process_called_script_does_not_hide_the_host() -> None:
+    info = "<process_info><pid>7</pid><type>C</type><process_name>{}</process_name></process_info>"
+    for name in ("<script>", "a & b", "x<y", "&lt;script&gt;"):
+        report = nvidia_smi.parse(ONE_GPU.format(f"<processes>{info.format(name)}</processes>"))
+        assert [p.pid for p in report.gpus[0].processes] == [7]
+    assert report.gpus[0].processes[0].name == "<script>"
+
+
+def test_control_characters_in_a_name_do_not_hide_the_host() -> None:
+    report = nvidia_smi.parse(ONE_GPU.format("").replace("X", "X\x1b[31m\x00"))
+    assert report.gpus[0].name == "X\ufffd[31m\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("python", "python"),
+        ("/usr/bin/python3", "python3"),
+        ("./gpu_burn", "gpu_burn"),
+        ("/opt/google/chrome/chrome --type=gpu-process --token=1", "chrome"),
+        ("python3 train.py --lr 3", "python3"),
+        ("/usr/lib/plexmediaserver/Plex Transcoder", "Plex Transcoder"),
+        (r"C:\Program Files\Blender\blender.exe --background", "blender.exe"),
+        ("nginx: worker process", "nginx: worker process"),
+        ("[Not Found]", None),
+        ("N/A", None),
+        ("-", None),
+        (None, None),
+    ],
+)
+def test_only_the_programs_own_name_is_kept(text: str | None, name: str | None) -> None:
+    assert nvidia_smi.own_name(text) == name
+
+
+@given(st.text())
+def test_garbage_gives_a_host_error_and_nothing_else(text: str) -> None:
+    for document in (text, f"<nvidia_smi_log>{text}</nvidia_smi_log>", ONE_GPU.format(text)):
+        try:
+            nvidia_smi.parse(document)
+        except HostError as error:
+            assert error.reason
+
+
+@given(
+    st.sampled_from(
+        ["N/A", "[N/A]", "Unknown Error", "GPU requires reset", "[Not Supported]", "ERR!", "", "-"]
+    )
+)
+def test_what_nvidia_smi_does_not_know_is_never_zero(word: str) -> None:
+    gpu = nvidia_smi.parse(
+        ONE_GPU.format(
+            f"<utilization><gpu_util>{word}</gpu_util></utilization><fan_speed>{word}</fan_speed>"
+            f"<fb_memory_usage><used>{word}</used><total>{word}</total></fb_memory_usage>"
+        )
+    ).gpus[0]
+    assert (gpu.utilization, gpu.fan_percent, gpu.memory_used_mib, gpu.memory_total_mib) == (None,) * 4

@@ -1,0 +1,470 @@
+"""The page as a reader has it: in Chromium, with a mouse, a keyboard, a finger, and without JavaScript."""
+
+from __future__ import annotations
+
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from gpumon_static.model import GONE, Gpu, HostReading, Machine, Status
+from gpumon_static.publish.html import render_page
+from gpumon_static.publish.view import build_page
+from tests.browser import OpenPage
+from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, process, reading, slices
+
+TWO_MINUTES_LATER = READ_AT + timedelta(minutes=2)
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+LAB = (
+    reading(
+        "node1",
+        [gpu(0), busy_gpu(1), busy_gpu(2, utilization=0.0), Gpu(3, processes_known=False)],
+        machine=Machine(64, 12.0, 9.0, 8.0, 524288.0, 122880.0),
+    ),
+    reading("node2", [gpu(0, mig_mode=True, slices=slices(7, 1, 4)), *(busy_gpu(i) for i in range(1, 6))]),
+    failed("node10", Status.DRIVER, "nvidia-smi cannot talk to the driver"),
+)
+
+
+def html_of(*readings: HostReading, refresh: int = 0) -> str:
+    return render_page(build_page(readings, config(*(r.host for r in readings), refresh=refresh), NOW))
+
+
+def card(page: Page, anchor: str) -> Locator:
+    return page.locator(f"[id='{anchor}']")
+
+
+def tip(page: Page, anchor: str) -> Locator:
+    return page.locator(f"[id='{anchor}:tip']")
+
+
+def open_tips(page: Page) -> Locator:
+    return page.locator(".tip:visible")
+
+
+def outside(page: Page, tooltip: Locator) -> list[float]:
+    """How far the tooltip sticks out of the window on each side; the fade must be over."""
+    box = tooltip.bounding_box()
+    assert box is not None
+    width, height = page.evaluate("[document.documentElement.clientWidth, innerHeight]")
+    sides = [-box["x"], -box["y"], box["x"] + box["width"] - width, box["y"] + box["height"] - height]
+    return [side for side in sides if side > 0]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The page from a web server, and the paths that were asked of it."""
+    (tmp_path / "index.html").write_text(html_of(*LAB), encoding="utf-8")
+    asked: list[str] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_request(self, *_: Any) -> None:
+            asked.append(self.path)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever).start()
+    yield f"http://127.0.0.1:{server.server_port}/", asked
+    server.shutdown()
+    server.server_close()
+
+
+# What is there
+
+
+def test_the_page_says_how_many_gpus_are_free_and_what_each_host_has(open_page: OpenPage) -> None:
+    page = open_page(html_of(*LAB)).page
+    expect(page.locator(".free-count")).to_have_text("1 of 10 GPUs free")
+    expect(page.locator(".host-name")).to_have_text(["node1", "node2", "node10"])
+    expect(page.locator(".card.free")).to_have_count(1 + 5)
+    expect(page.locator(".card.busy")).to_have_count(1 + 2 + 5)
+    expect(page.locator(".card.held")).to_have_count(1)
+    expect(page.locator(".card.unknown")).to_have_count(1)
+    expect(page.locator(".card.failed")).to_contain_text("nvidia-smi cannot talk to the driver")
+
+
+def test_what_is_not_known_is_shown_as_a_dash_and_nowhere_as_a_zero(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [Gpu(1, processes_known=False)]))).page
+    page.locator(".card").hover()
+    expect(open_tips(page)).to_be_visible()
+    text = page.locator(".card").inner_text()
+    assert "0" not in text
+    assert text.count("–") == 2 + 5
+
+
+def test_the_state_is_told_by_a_word_and_an_icon_beside_the_colour(open_page: OpenPage) -> None:
+    page = open_page(html_of(*LAB)).page
+    states = page.locator("#host-node1 .state")
+    expect(states).to_have_text(["free", "busy", "held idle", "unknown"])
+    icons = states.locator("use").evaluate_all("icons => icons.map(icon => icon.getAttribute('href'))")
+    assert icons == ["#i-free", "#i-busy", "#i-held", "#i-unknown"]
+    surfaces = page.locator("#host-node1 .card").evaluate_all(
+        "cards => cards.map(card => ['backgroundColor', 'backgroundImage', 'borderStyle']"
+        ".map(name => getComputedStyle(card)[name]).join())"
+    )
+    assert len(set(surfaces)) == 4
+
+
+def test_when_everything_is_down_nothing_is_green_or_red(open_page: OpenPage) -> None:
+    page = open_page(html_of(failed("a"), failed("b", Status.AUTH, "the key was refused"))).page
+    expect(page.locator(".free-count")).to_have_text("No host answered")
+    expect(page.locator(".card.failed")).to_have_count(2)
+    expect(page.locator(".card.free, .card.busy, .card.held")).to_have_count(0)
+    surfaces = page.locator(".card").evaluate_all(
+        "cards => cards.map(c => getComputedStyle(c).backgroundColor)"
+    )
+    for surface in surfaces:
+        red, green, blue = (int(part) for part in surface.removeprefix("rgb(").rstrip(")").split(","))
+        assert max(red, green, blue) - min(red, green, blue) < 8
+
+
+def test_an_entry_that_needs_attention_leads_to_its_host(open_page: OpenPage) -> None:
+    crowd = [reading(f"n{number}", [gpu(i) for i in range(8)]) for number in range(20)]
+    page = open_page(html_of(*crowd, failed("z9"))).page
+    expect(page.locator("#host-z9")).not_to_be_in_viewport()
+    page.get_by_role("link", name="z9").click()
+    expect(page.locator("#host-z9")).to_be_in_viewport()
+
+
+# Tooltips
+
+
+def test_the_pointer_opens_a_tooltip_with_users_before_processes(open_page: OpenPage) -> None:
+    held = (
+        process(77, user="bob", memory_mib=2048.0, job="slurm 99"),
+        process(4711),
+        process(5, user=None, state=GONE, memory_mib=512.0),
+    )
+    page = open_page(html_of(reading("a", [busy_gpu(processes=held), gpu(1)]))).page
+    expect(open_tips(page)).to_have_count(0)
+    card(page, "host-a:0").hover()
+    expect(tip(page, "host-a:0")).to_be_visible()
+    text = tip(page, "host-a:0").inner_text()
+    wanted = [
+        "alice",
+        "40 GB",
+        "bob",
+        "2.0 GB",
+        "PID",
+        "4711",
+        "3 h",
+        "77",
+        "slurm 99",
+        "Memory free",
+        "UUID",
+    ]
+    places = [text.index(word) for word in wanted]
+    assert places == sorted(places)
+    expect(tip(page, "host-a:0").locator("tr.gone")).to_contain_text("gone")
+    page.mouse.move(5, 5)
+    expect(open_tips(page)).to_have_count(0)
+
+
+def test_the_keyboard_opens_one_tooltip_after_the_other(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [gpu(0), busy_gpu(1)]))).page
+    page.keyboard.press("Tab")
+    expect(card(page, "host-a:0")).to_be_focused()
+    expect(tip(page, "host-a:0")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(tip(page, "host-a:1")).to_be_visible()
+    expect(open_tips(page)).to_have_count(1)
+
+
+def test_a_screen_reader_gets_the_tooltip_as_the_description_of_its_card(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [busy_gpu()]))).page
+    described = page.locator(".card").get_attribute("aria-describedby")
+    expect(page.locator(f"[id='{described}']")).to_have_attribute("role", "tooltip")
+    expect(page.locator(".card")).to_have_accessible_description(
+        re.compile("^a · GPU 0 .*alice 40 GB 1 process .*4711 alice python 40 GB 3 h .*Temperature 31 °C")
+    )
+
+
+@pytest.mark.parametrize("opened_by", ["pointer", "keyboard"])
+def test_escape_closes_the_tooltip(open_page: OpenPage, opened_by: str) -> None:
+    page = open_page(html_of(reading("a", [busy_gpu()]))).page
+    if opened_by == "pointer":
+        page.locator(".card").hover()
+    else:
+        page.keyboard.press("Tab")
+    expect(open_tips(page)).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(open_tips(page)).to_have_count(0)
+
+
+def test_a_tooltip_closed_by_escape_stays_closed_until_the_pointer_comes_back(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [busy_gpu()]))).page
+    page.locator(".card .index").hover()
+    expect(open_tips(page)).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.locator(".card .holder").hover()
+    page.wait_for_timeout(300)
+    expect(open_tips(page)).to_have_count(0)
+    page.mouse.move(5, 5)
+    page.wait_for_timeout(300)
+    page.locator(".card .holder").hover()
+    expect(open_tips(page)).to_have_count(1)
+
+
+def test_the_pointer_can_move_into_the_tooltip(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [busy_gpu()]))).page
+    page.locator(".card").hover()
+    expect(open_tips(page)).to_have_count(1)
+    page.locator(".tip dd").last.hover()
+    page.wait_for_timeout(300)
+    expect(open_tips(page)).to_have_count(1)
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_no_tooltip_is_cut_off_at_the_edge_of_the_window(
+    open_page: OpenPage, width: int, javascript: bool
+) -> None:
+    crowd = tuple(process(pid, user=f"user-{pid % 7}", name="python train.py " * 5) for pid in range(30))
+    lab = [reading(f"n{number}", [busy_gpu(i, processes=crowd) for i in range(8)]) for number in range(4)]
+    page = open_page(
+        html_of(*lab), viewport={"width": width, "height": 800}, java_script_enabled=javascript
+    ).page
+    for number in (0, 3):
+        for index in (0, 2, 5, 7):
+            anchor = f"host-n{number}:{index}"
+            card(page, anchor).focus()
+            expect(tip(page, anchor)).to_be_visible()
+            assert outside(page, tip(page, anchor)) == []
+
+
+def test_a_tooltip_stands_beside_its_card_and_follows_it(open_page: OpenPage) -> None:
+    lab = [reading(f"n{number}", [busy_gpu(i) for i in range(8)]) for number in range(8)]
+    page = open_page(html_of(*lab)).page
+    card(page, "host-n0:0").focus()
+    page.mouse.wheel(0, 40)
+    page.wait_for_function("scrollY === 40")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def distance() -> float:
+        below, above = tip(page, "host-n0:0").bounding_box(), card(page, "host-n0:0").bounding_box()
+        assert below is not None
+        assert above is not None
+        return below["y"] - above["y"] - above["height"]
+
+    assert 0 <= distance() <= 8
+
+
+def test_a_finger_opens_and_closes_a_tooltip(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [gpu(0), busy_gpu(1)])), **PHONE).page
+    card(page, "host-a:1").tap()
+    expect(tip(page, "host-a:1")).to_be_visible()
+    assert outside(page, tip(page, "host-a:1")) == []
+    page.locator("h1").tap()
+    expect(open_tips(page)).to_have_count(0)
+
+
+def test_without_javascript_tooltips_open_by_pointer_and_keyboard(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [busy_gpu(0), busy_gpu(1)])), java_script_enabled=False).page
+    card(page, "host-a:1").hover()
+    expect(tip(page, "host-a:1")).to_be_visible()
+    expect(tip(page, "host-a:1")).to_contain_text("alice")
+    page.mouse.move(5, 5)
+    expect(open_tips(page)).to_have_count(0)
+    page.keyboard.press("Tab")
+    expect(tip(page, "host-a:0")).to_be_visible()
+
+
+# Safety
+
+
+def use_everything(page: Page) -> None:
+    for element in page.locator("#host-node1 .card").all():
+        element.hover()
+        page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+
+
+def test_the_page_from_disk_asks_for_nothing_and_complains_of_nothing(open_page: OpenPage) -> None:
+    opened = open_page(html_of(*LAB))
+    use_everything(opened.page)
+    assert opened.problems == []
+    assert opened.requests == [opened.page.url]
+
+
+def test_the_page_from_a_server_asks_for_nothing_else(
+    open_page: OpenPage, served: tuple[str, list[str]]
+) -> None:
+    url, asked = served
+    opened = open_page(url=url)
+    use_everything(opened.page)
+    opened.page.wait_for_timeout(300)
+    assert opened.problems == []
+    assert asked == ["/"]
+
+
+def test_hostile_names_are_inert_text(open_page: OpenPage) -> None:
+    names = ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "{{7*7}}", "\u202eevil", "🦄"]
+    crowd = tuple(process(pid, user=name, name=name, job=name) for pid, name in enumerate(names))
+    opened = open_page(html_of(reading("a", [busy_gpu(processes=crowd)])))
+    page = opened.page
+    page.locator(".card").hover()
+    expect(open_tips(page)).to_be_visible()
+    shown = page.locator(".tip .users bdi").all_inner_texts()
+    assert sorted(shown) == sorted(names)
+    for place in page.locator(".tip td.user, .tip td.name").all():
+        expect(place.locator("bdi").first).to_have_css("unicode-bidi", "isolate")
+    assert page.evaluate("document.images.length") == 0
+    assert opened.problems == []
+
+
+def test_the_policy_stops_markup_that_got_into_the_page_all_the_same(open_page: OpenPage) -> None:
+    opened = open_page(html_of(reading("a", [gpu()])))
+    opened.page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "document.title = 'taken over'";
+            document.body.append(script);
+            const image = document.createElement("img");
+            image.src = "http://127.0.0.1:9/x.png";
+            document.body.append(image);
+        }"""
+    )
+    opened.page.wait_for_timeout(200)
+    assert opened.page.title() == "1 of 1 GPU free – GPU Monitor"
+    assert len([problem for problem in opened.problems if "Content Security Policy" in problem]) == 2
+
+
+# Time
+
+
+@pytest.mark.parametrize(
+    ("minutes", "age", "is_old"),
+    [
+        (0, "just now", False),
+        (2, "2 min ago", False),
+        (16, "16 min ago", True),
+        (200, "3 h ago", True),
+        (3 * 1440 + 245, "3 d 4 h ago", True),
+    ],
+)
+def test_the_browser_tells_the_age_of_the_data_and_marks_it_when_old(
+    open_page: OpenPage, minutes: int, age: str, is_old: bool
+) -> None:
+    later = READ_AT + timedelta(minutes=minutes)
+    page = open_page(html_of(reading("a", [gpu()])), at=later).page
+    place = page.locator(".masthead .data-time")
+    expect(place).to_contain_text(age)
+    expect(place).to_contain_text("14 Nov 2025, 09:10 UTC")
+    expect(place.get_by_text("old data")).to_be_visible(visible=is_old)
+
+
+def test_without_javascript_the_time_of_the_data_is_there(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [gpu()])), java_script_enabled=False).page
+    expect(page.locator(".masthead time")).to_have_text("14 Nov 2025, 09:10 UTC")
+
+
+def test_the_page_reloads_itself_but_not_under_an_open_tooltip(open_page: OpenPage) -> None:
+    opened = open_page(html_of(reading("a", [gpu()]), refresh=1))
+    opened.page.locator(".card").hover()
+    expect(open_tips(opened.page)).to_have_count(1)
+    opened.page.wait_for_timeout(2500)
+    assert len(opened.requests) == 1
+    with opened.page.expect_navigation(timeout=5000):
+        opened.page.mouse.move(5, 5)
+    assert len(opened.requests) == 2
+
+
+def test_the_page_never_reloads_when_refresh_is_zero(open_page: OpenPage) -> None:
+    opened = open_page(html_of(reading("a", [gpu()]), refresh=0))
+    opened.page.wait_for_timeout(2500)
+    assert len(opened.requests) == 1
+
+
+# Looks
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440, 1920, 2560])
+def test_cards_stand_in_a_grid_and_nothing_sticks_out(open_page: OpenPage, width: int) -> None:
+    page = open_page(html_of(*LAB), viewport={"width": width, "height": 900}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = page.locator(".card[tabindex]").evaluate_all(
+        "cards => cards.map(card => card.getBoundingClientRect()).map(box => [box.width, box.height])"
+    )
+    assert min(box[0] for box in boxes) >= 200
+    assert len({round(box[1], 1) for box in boxes}) == 1
+
+
+def test_a_card_does_not_grow_with_what_a_host_says(open_page: OpenPage) -> None:
+    long = "a-name-without-any-end-" * 20
+    talker = busy_gpu(1, name=long, processes=(process(user=long, name=long), process(2, user="b" + long)))
+    page = open_page(html_of(reading("a", [gpu(0), talker]))).page
+    quiet, loud = (box.bounding_box() for box in page.locator(".card").all())
+    assert quiet is not None
+    assert loud is not None
+    assert (quiet["width"], quiet["height"]) == (loud["width"], loud["height"])
+
+
+CONTRAST = """() => {
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = channels(colour).slice(0, 3).map((value) => value / 255)
+      .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ratio = (one, two) => {
+    const [low, high] = [light(one), light(two)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const surfaces = (element) => {
+    const { backgroundColor, backgroundImage } = getComputedStyle(element);
+    if (channels(backgroundColor)[3] === 0) return surfaces(element.parentElement);
+    return [backgroundColor, ...(backgroundImage.match(/rgb\\([^)]*\\)/g) || [])];
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
+    for (const surface of surfaces(element)) {
+      found.push([walker.currentNode.data.trim(), ratio(getComputedStyle(element).color, surface)]);
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_all_text_has_enough_contrast(open_page: OpenPage, theme: str) -> None:
+    gone = process(5, user=None, state=GONE, job="slurm 7")
+    old = reading("node0", [busy_gpu(processes=(process(), gone))], fetched_at=READ_AT - timedelta(hours=3))
+    page = open_page(
+        html_of(old, *LAB), color_scheme=theme, at=TWO_MINUTES_LATER, reduced_motion="reduce"
+    ).page
+    card(page, "host-node0:0").focus()
+    expect(open_tips(page)).to_have_count(1)
+    contrasts = page.evaluate(CONTRAST)
+    assert {"held idle", "old data", "slurm 7", "no processes", "no data"} <= {c[0] for c in contrasts}
+    assert [(text, ratio) for text, ratio in contrasts if ratio < 4.5] == []
+
+
+def test_the_dark_theme_is_dark_and_the_light_one_is_light(open_page: OpenPage) -> None:
+    html = html_of(*LAB)
+    lightness = [
+        open_page(html, color_scheme=theme).page.evaluate(
+            "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+        )
+        for theme in ("light", "dark")
+    ]
+    assert lightness[0] > 230
+    assert lightness[1] < 40
+
+
+def test_a_printed_page_has_no_tooltips(open_page: OpenPage) -> None:
+    page = open_page(html_of(*LAB)).page
+    card(page, "host-node1:1").focus()
+    expect(open_tips(page)).to_have_count(1)
+    page.emulate_media(media="print")
+    expect(open_tips(page)).to_have_count(0)
+    expect(card(page, "host-node1:1").get_by_text("busy")).to_be_visible()
