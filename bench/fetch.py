@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
+from functools import partial
 
 from bench import measure
-from bench.lab import FETCH, GPUS, Lab, open_lab
+from bench.lab import FETCH, GPUS, Lab, Run, open_lab
 from bench.measure import Usage
 
 HEAVY_IMPORTS = "import paramiko, pandas, jinja2"
 OURS, BARE, SSH = "gpumon-static fetch", "bare paramiko", "ssh program"
-PLAIN = "plain"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -34,55 +35,66 @@ def run(given: argparse.Namespace) -> None:
             f" {given.workers} workers, {os.cpu_count()} cores, median of {given.rounds}.\n"
             "The sshds run on the same cores, and wall time has their work in it: look at the client's CPU.\n"
         )
-        _print_start(lab, given)
-        _print_clients(lab, given)
-        _print_known_hosts(lab, given)
+        one = _start(lab, given)
+        _clients(lab, given, one)
+        _known_hosts(lab, given)
 
 
-def _print_start(lab: Lab, given: argparse.Namespace) -> None:
+def _start(lab: Lab, given: argparse.Namespace) -> dict[str, Usage]:
     one = lab.run("one", 1, 1)
     usages = measure.in_turn(
         {
-            f"import of {HEAVY_IMPORTS[7:]}": lambda: measure.run([sys.executable, "-c", HEAVY_IMPORTS]),
+            HEAVY_IMPORTS: lambda: measure.run([sys.executable, "-c", HEAVY_IMPORTS]),
             "gpumon-static --help": lambda: measure.run([FETCH, "--help"]),
-            f"{OURS}, 1 host": one.by_gpumon,
-            f"{BARE}, 1 host": one.by_paramiko,
-            f"{SSH}, 1 host": one.by_ssh,
+            BARE: one.by_paramiko,
+            OURS: one.by_gpumon,
+            SSH: one.by_ssh,
         },
         given.rounds,
     )
-    _print_table("Start", usages, 1)
+    _print_table("Start: 1 host, or none", usages, 1)
+    return usages
 
 
-def _print_clients(lab: Lab, given: argparse.Namespace) -> None:
+def _clients(lab: Lab, given: argparse.Namespace, one: Mapping[str, Usage]) -> None:
     many = lab.run("many", given.hosts, given.workers)
     usages = measure.in_turn({BARE: many.by_paramiko, OURS: many.by_gpumon, SSH: many.by_ssh}, given.rounds)
     _print_table(f"{given.hosts} hosts", usages, given.hosts)
+    if given.hosts > 1:
+        further = {name: (u.cpu_s - one[name].cpu_s) / (given.hosts - 1) for name, u in usages.items()}
+        _print_further(further)
 
 
-def _print_known_hosts(lab: Lab, given: argparse.Namespace) -> None:
-    plain = lab.run("plain", given.hosts, given.workers)
-    hashed = lab.run("hashed", given.hosts, given.workers, hashed_entries=given.known_hosts)
-    for name, way in ((OURS, "by_gpumon"), (SSH, "by_ssh")):
-        usages = measure.in_turn(
-            {
-                f"{name}, {given.hosts} plain entries": getattr(plain, way),
-                f"{name}, {given.known_hosts} hashed": getattr(hashed, way),
-            },
-            given.rounds,
-        )
-        _print_table("known_hosts", usages, given.hosts)
+def _known_hosts(lab: Lab, given: argparse.Namespace) -> None:
+    # Bare paramiko reads the whole file again for each host: ten of them tell enough.
+    for name, ask, most in ((OURS, Run.by_gpumon, 100), (BARE, Run.by_paramiko, 10)):
+        hosts = min(given.hosts, most)
+        plain = lab.run(f"plain-{hosts}-{name}", hosts, given.workers)
+        hashed = lab.run(f"hashed-{hosts}-{name}", hosts, given.workers, hashed_entries=given.known_hosts)
+        jobs = {
+            f"{name}, {hosts} plain": partial(ask, plain),
+            f"{name}, {given.known_hosts} hashed": partial(ask, hashed),
+        }
+        _print_table(f"known_hosts, {hosts} hosts", measure.in_turn(jobs, given.rounds), hosts)
 
 
-def _print_table(title: str, usages: dict[str, Usage], hosts: int) -> None:
+def _print_table(title: str, usages: Mapping[str, Usage], hosts: int) -> None:
     """The first row is what the others are measured by."""
     base = next(iter(usages.values()))
     cpu = "CPU per host" if hosts > 1 else "CPU"
-    print(f"{title:42} {cpu:>18} {'wall':>17} {'peak memory':>17}")
+    print(f"{title:34} {cpu:>18} {'wall':>18} {'peak memory':>17}")
     for name, usage in usages.items():
         print(
-            f"{name:42} {usage.cpu_s / hosts * 1000:8.1f} ms  x{usage.cpu_s / base.cpu_s:5.2f}"
-            f" {usage.wall_s:8.2f} s x{usage.wall_s / base.wall_s:5.2f}"
+            f"{name:34} {usage.cpu_s / hosts * 1000:8.1f} ms x{usage.cpu_s / base.cpu_s:5.2f}"
+            f" {usage.wall_s:9.2f} s x{usage.wall_s / base.wall_s:5.2f}"
             f" {usage.peak_mb:7.0f} MB x{usage.peak_mb / base.peak_mb:5.2f}"
         )
+    print()
+
+
+def _print_further(cpu_s: Mapping[str, float]) -> None:
+    base = next(iter(cpu_s.values()))
+    print(f"{'without the start':34} {'CPU per host':>18}")
+    for name, seconds in cpu_s.items():
+        print(f"{name:34} {seconds * 1000:8.1f} ms x{seconds / base:5.2f}")
     print()

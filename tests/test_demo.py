@@ -22,13 +22,15 @@ import pytest
 from gpumon_static import config as configuration
 from gpumon_static.collect import known_hosts
 from gpumon_static.config import BusyConfig, Config
-from gpumon_static.demo import workload
+from gpumon_static.demo import run, workload
 from gpumon_static.demo.cluster import DemoCluster
 from gpumon_static.demo.lab import DemoSpec
+from gpumon_static.demo.site import serve_site
 from gpumon_static.fetch import fetch
 from gpumon_static.model import Gpu, HostReading, Status
 from gpumon_static.state import State, gpu_state
 from gpumon_static.store import snapshot
+from gpumon_static.store.lock import only_one
 from tests.command import PROGRAM, gpumon, rows
 
 NOW = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)
@@ -269,7 +271,7 @@ def serving(directory: Path, temporary: Path) -> Iterator[tuple[subprocess.Popen
 def test_serve_serves_the_page_and_ends_cleanly(tmp_path: Path, ending: signal.Signals) -> None:
     temporary = tmp_path / "tmp"
     with serving(tmp_path / "lab", temporary) as (process, url):
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             assert answer.status == 200
             assert b"Demo Lab" in answer.read()
         fetched = gpumon("fetch", "--strict", "-c", tmp_path / "lab" / "config.ini")
@@ -277,7 +279,7 @@ def test_serve_serves_the_page_and_ends_cleanly(tmp_path: Path, ending: signal.S
         second = gpumon("demo", "--dir", tmp_path / "lab")
         assert (second.returncode, "another demo is running" in second.stderr) == (1, True)
         process.send_signal(ending)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stdout
         assert process.stdout.read() == "stopped\n"
     assert list(temporary.iterdir()) == []
@@ -291,7 +293,32 @@ def test_serve_on_a_port_that_is_taken_says_so(tmp_path: Path) -> None:
     assert finished.stderr == f"gpumon-static: cannot serve on port {port}: Address already in use\n"
 
 
-def wait_until(happened: Callable[[], bool], seconds: float = 10) -> None:
+def test_serve_takes_a_free_port_where_the_usual_one_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        usual = taken.getsockname()[1]
+        monkeypatch.setattr("gpumon_static.demo.site.DEFAULT_PORT", usual)
+        (tmp_path / "index.html").write_text("here")
+        with serve_site(tmp_path, usual) as url:
+            assert f":{usual}/" not in url
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                assert answer.read() == b"here"
+
+
+def test_each_refresh_brings_new_data_or_says_why_not(cluster: tuple[DemoCluster, Config]) -> None:
+    lab, config = cluster
+    said: list[str] = []
+    run.refresh(config, lab, lambda: NOW, said.append)
+    run.refresh(config, lab, lambda: LATER, said.append)
+    assert {r.fetched_at for r in snapshot.read(config.csv_path)} == {LATER}
+    assert said == []
+    with only_one(config.paths.data / "fetch.lock", NOW):
+        run.refresh(config, lab, lambda: NOW, said.append)
+    assert [line.split(" since")[0] for line in said] == ["not refreshed: another fetch is running"]
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "it did not happen in time"

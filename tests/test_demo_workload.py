@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import pytest
 
@@ -25,8 +26,11 @@ SUNDAY_NIGHT = datetime(2026, 8, 23, 4, 0, tzinfo=UTC)
 BUSY = BusyConfig()
 
 
+lab = cache(lambda seed: build(DemoSpec(seed=seed)))
+
+
 def lab_readings(at: datetime, seed: int = 1) -> list[HostReading]:
-    return [reading(host, at) for host in build(DemoSpec(seed=seed))]
+    return [reading(host, at) for host in lab(seed)]
 
 
 def compute_pids(readings: list[HostReading]) -> dict[tuple[str, int], Process]:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -82,13 +83,22 @@ def test_fetch_writes_what_the_hosts_say(gpu_hosts: GpuHosts, tmp_path: Path) ->
     mine, gone, idle = rows(tmp_path / "data/load_data.csv")
     assert (mine["host"], mine["status"], mine["error"]) == (busy, "ok", "")
     assert (mine["driver_version"], mine["cuda_version"]) == ("550.90.07", "12.4")
-    assert (mine["gpu_index"], mine["gpu_uuid"], mine["gpu_name"]) == ("0", "GPU-busy", "NVIDIA A100-SXM4-80GB")
+    assert (mine["gpu_index"], mine["gpu_uuid"], mine["gpu_name"]) == (
+        "0",
+        "GPU-busy",
+        "NVIDIA A100-SXM4-80GB",
+    )
     assert (mine["gpu_utilization"], mine["gpu_memory_used_mib"], mine["gpu_memory_total_mib"]) == (
         "97",
         "41000",
         "81920",
     )
-    assert (mine["gpu_temperature_c"], mine["gpu_fan_percent"], mine["gpu_power_w"], mine["gpu_power_limit_w"]) == (
+    assert (
+        mine["gpu_temperature_c"],
+        mine["gpu_fan_percent"],
+        mine["gpu_power_w"],
+        mine["gpu_power_limit_w"],
+    ) == (
         "55",
         "",
         "250.1",
@@ -104,7 +114,7 @@ def test_fetch_writes_what_the_hosts_say(gpu_hosts: GpuHosts, tmp_path: Path) ->
 # Each way a host can fail: what its nvidia-smi does, the status, and words of its line.
 NVIDIA_SMI_FAILURES = {
     "driver not loaded": (
-        "echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"; exit 9",
+        'echo "NVIDIA-SMI has failed because it couldn\'t communicate with the NVIDIA driver."; exit 9',
         "driver",
         "couldn't communicate with the NVIDIA driver",
     ),
@@ -165,36 +175,48 @@ def test_a_network_without_a_route(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
 
 def test_a_host_that_takes_the_connection_and_says_nothing(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     with listener("127.0.0.1") as port:
-        config = gpu_hosts.config(tmp_path, f"127.0.0.1:{port}", more="[hosts.'127.0.0.1']\nconnect_timeout = 1\n")
+        config = gpu_hosts.config(
+            tmp_path, f"127.0.0.1:{port}", more="[hosts.'127.0.0.1']\nconnect_timeout = 1\n"
+        )
         done = gpumon("fetch", "-c", config)
-    assert_failed(done, tmp_path, "127.0.0.1", "timeout", "within 1 s")
+    assert_failed(done, tmp_path, "127.0.0.1", "timeout", "says nothing for 1 s")
 
 
 def test_a_host_that_drops_every_packet(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     with black_hole("127.0.0.1") as port:
-        config = gpu_hosts.config(tmp_path, f"127.0.0.1:{port}", more="[hosts.'127.0.0.1']\nconnect_timeout = 1\n")
+        config = gpu_hosts.config(
+            tmp_path, f"127.0.0.1:{port}", more="[hosts.'127.0.0.1']\nconnect_timeout = 1\n"
+        )
         done = gpumon("fetch", "-c", config)
     assert_failed(done, tmp_path, "127.0.0.1", "timeout", "within 1 s")
 
 
 def test_a_port_that_does_not_speak_ssh(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
-    port = free_port()
-    server = subprocess.Popen(
-        [*PROGRAM[:1], "-m", "http.server", "--bind", "127.0.0.1", str(port)],
-        cwd=tmp_path,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(100):
-            with socket.socket() as sock:
-                if sock.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+
+        def greet() -> None:
+            with server.accept()[0] as client:
+                client.sendall(b"220 mail.lab.example ESMTP\r\n")
+                client.recv(1000)
+
+        threading.Thread(target=greet, daemon=True).start()
         done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, f"127.0.0.1:{port}"))
-    finally:
-        server.terminate()
-        server.wait()
-    assert_failed(done, tmp_path, "127.0.0.1", "error", "does not speak SSH")
+    assert_failed(
+        done, tmp_path, "127.0.0.1", "error", "does not speak SSH; it said: 220 mail.lab.example ESMTP"
+    )
+
+
+def test_a_host_that_hangs_up_at_once(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
+        done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, f"127.0.0.1:{port}"))
+    assert_failed(done, tmp_path, "127.0.0.1", "refused", "hung up before the login")
 
 
 def test_a_hung_nvidia_smi(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -209,7 +231,11 @@ def test_a_hung_nvidia_smi(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
 def test_a_host_that_talks_for_ever_is_cut_off(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     host = gpu_hosts.add("exec yes '<gpu> this goes on and on' >&2")
     assert_failed(
-        gpumon("fetch", "-c", gpu_hosts.config(tmp_path, host)), tmp_path, host, "bad-output", "more than 8 MiB"
+        gpumon("fetch", "-c", gpu_hosts.config(tmp_path, host)),
+        tmp_path,
+        host,
+        "bad-output",
+        "more than 8 MiB",
     )
 
 
@@ -221,7 +247,9 @@ def test_a_key_that_the_host_does_not_take(gpu_hosts: GpuHosts, tmp_path: Path) 
     assert_failed(gpumon("fetch", "-c", config), tmp_path, host, "auth", str(stranger))
 
 
-def test_an_unknown_host_key_is_refused_with_the_line_that_mends_it(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+def test_an_unknown_host_key_is_refused_with_the_line_that_mends_it(
+    gpu_hosts: GpuHosts, tmp_path: Path
+) -> None:
     host = gpu_hosts.add_xml(xml())
     known = tmp_path / "known_hosts"
     known.write_text("")
@@ -238,7 +266,9 @@ def test_an_unknown_host_key_is_refused_with_the_line_that_mends_it(gpu_hosts: G
     assert (again.returncode, again.stderr) == (0, "")
 
 
-def test_accept_new_learns_an_unknown_key_and_refuses_a_changed_one(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+def test_accept_new_learns_an_unknown_key_and_refuses_a_changed_one(
+    gpu_hosts: GpuHosts, tmp_path: Path
+) -> None:
     host = gpu_hosts.add_xml(xml())
     known = tmp_path / "known_hosts"
     known.write_text("")
@@ -251,7 +281,9 @@ def test_accept_new_learns_an_unknown_key_and_refuses_a_changed_one(gpu_hosts: G
     done = gpumon("fetch", "-c", config)
     assert_failed(done, tmp_path, host, "host-key", "HOST KEY CHANGED")
     assert known.read_text() == changed
-    subprocess.run(done.stderr.strip().split("if it is right: ")[1], shell=True, check=True, capture_output=True)
+    subprocess.run(
+        done.stderr.strip().split("if it is right: ")[1], shell=True, check=True, capture_output=True
+    )
     assert gpumon("fetch", "-c", config).stderr == ""
 
 

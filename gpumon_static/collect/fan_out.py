@@ -32,7 +32,8 @@ class _Running:
 
     @property
     def limit(self) -> float:
-        return self.started + self.host.connect_timeout + self.host.command_timeout + SLACK
+        # The wait for a turn at the handshake may take as long as the connecting itself.
+        return self.started + 2 * self.host.connect_timeout + self.host.command_timeout + SLACK
 
 
 def fan_out(

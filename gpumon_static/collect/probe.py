@@ -24,7 +24,7 @@ MOST_BYTES = 8 * 1024 * 1024
 """Eight times what the most talkative real host was seen to say."""
 
 BEGIN_MARK = b"@@gpumon begin"
-_BEGIN = re.compile(r"^@@gpumon begin (\d+) ([0-9a-f]+)\r?$", re.MULTILINE)
+_BEGIN = re.compile(r"^@@gpumon begin (\d+) ([0-9a-f-]+)\r?$", re.MULTILINE)
 
 
 @cache

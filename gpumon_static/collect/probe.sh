@@ -35,13 +35,36 @@ list_processes() {
   done
 }
 
+# With the shell's own words only: a process less is a process less, on every host, every five minutes.
+describe_machine() {
+  section load
+  read -r line <"$proc/loadavg" && echo "$line"
+  section cpus
+  count=0
+  while read -r name _; do
+    case $name in
+      cpu[0-9]*) count=$((count + 1)) ;;
+      cpu) ;;
+      *) break ;;
+    esac
+  done <"$proc/stat"
+  echo "$count"
+  section memory
+  while read -r line; do
+    case $line in
+      MemTotal:* | MemFree:* | MemAvailable:* | Buffers:* | Cached:*) echo "$line" ;;
+    esac
+  done <"$proc/meminfo"
+}
+
 main() {
   LC_ALL=C
   PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/usr/local/nvidia/bin:/opt/bin:/usr/lib/wsl/lib:/run/current-system/sw/bin
   export LC_ALL PATH
   limit=${GPUMON_TIMEOUT:-25}
   proc=${GPUMON_PROC:-/proc}
-  token=$(od -An -N8 -tx1 /dev/urandom 2>/dev/null | tr -d ' \n')
+  read -r token </proc/sys/kernel/random/uuid 2>/dev/null ||
+    token=$(od -An -N8 -tx1 /dev/urandom 2>/dev/null | tr -d ' \n')
   token=${token:-$$}
   printf '\n@@gpumon begin 1 %s\n' "$token"
 
@@ -60,22 +83,22 @@ main() {
   fi
   section smi-status
   echo "$status"
+  # Four fifths of an answer are clocks that the GPU could be set to; nobody asks for those.
   section smi
-  printf '%s\n' "$xml"
+  printf '%s\n' "$xml" |
+    sed '/^[[:space:]]*<supported_graphics_clock>[0-9]* MHz<\/supported_graphics_clock>[[:space:]]*$/d'
 
-  pids=$(printf '%s\n' "$xml" |
-    sed -n '/<\(compute_\)\{0,1\}processes>/,/<\/\(compute_\)\{0,1\}processes>/s/.*<pid>\([0-9][0-9]*\)<.*/\1/p' |
-    sort -un | head -n 2000 | tr '\n' ',')
-  pids=${pids%,}
+  pids=$(printf '%s\n' "$xml" | awk '
+    /<(compute_)?processes>/ { listed = 1 }
+    listed && /<pid>/ {
+      gsub(/[^0-9]/, "")
+      if ($0 != "" && !seen[$0]++ && count++ < 2000) printf "%s%s", (count > 1 ? "," : ""), $0
+    }
+    /<\/(compute_)?processes>/ { listed = 0 }')
   section ps
   list_processes
 
-  section load
-  cat "$proc/loadavg" 2>/dev/null
-  section cpus
-  grep -c '^cpu[0-9]' "$proc/stat" 2>/dev/null
-  section memory
-  grep -E '^(MemTotal|MemFree|MemAvailable|Buffers|Cached):' "$proc/meminfo" 2>/dev/null
+  describe_machine 2>/dev/null
 
   section end
 }

@@ -32,10 +32,14 @@ def one_line(text: str | None, longest: int = LONGEST) -> str | None:
     if text is None:
         return None
     spaced = _LINE_BREAKS.sub(" ", text[: 8 * longest]).strip()
-    clean = "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs", "Cn") else c for c in spaced)
+    clean = spaced if spaced.isascii() else "".join(map(_printable, spaced))
     if len(clean) > longest:
         clean = clean[: longest - 1] + "…"
     return clean or None
+
+
+def _printable(character: str) -> str:
+    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cs", "Cn") else character
 
 
 def known(text: str | None) -> str | None:

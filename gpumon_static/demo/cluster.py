@@ -46,6 +46,7 @@ hosts = [
 
 [fetch]
 workers = 16
+connect_timeout = 30             # seconds; all hosts are on this one machine
 host_keys = "strict"             # the keys of the demo hosts are in this file:
 known_hosts = "{known_hosts}"
 

@@ -31,6 +31,8 @@ Say = Callable[[str], None]
 
 def demo(spec: DemoSpec, directory: Path, *, clock: Clock, say: Say, port: int | None = None) -> None:
     """With a port (0: any that is free) the page is served and kept fresh until Ctrl-C."""
+    # kill ends it as Ctrl-C does: nothing is left behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _own(directory), DemoCluster(spec, directory, clock()) as cluster:
         config_path = directory / "config.ini"
         config_path.write_text(cluster.config_text(), encoding="utf-8")
@@ -81,20 +83,19 @@ def _say_what_next(config: Config, say: Say) -> None:
 
 
 def _keep_fresh(config: Config, cluster: DemoCluster, clock: Clock, url: str, say: Say) -> None:
-    # Ctrl-C and kill are the way to end this, and no failure.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     say("")
     say(f"next     gpumon-static fetch -v -c {shlex.quote(str(config.path))}    in another terminal")
     say(f"page     {url}    fresh every {REFRESH_SECONDS:.0f} s; Ctrl-C ends it")
     try:
         while True:
             time.sleep(REFRESH_SECONDS)
-            _refresh(config, cluster, clock, say)
+            refresh(config, cluster, clock, say)
     except KeyboardInterrupt:
+        # The way to end this, and no failure.
         say("stopped")
 
 
-def _refresh(config: Config, cluster: DemoCluster, clock: Clock, say: Say) -> None:
+def refresh(config: Config, cluster: DemoCluster, clock: Clock, say: Say) -> None:
     cluster.refresh(clock())
     try:
         fetch(config, clock=clock)
