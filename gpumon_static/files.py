@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import stat
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from gpumon_static.errors import GpumonError
+
+LEFTOVER_AGE = 3600.0
 
 
 def write_atomic(path: Path, text: str) -> None:
     """A temporary file beside the target, flushed to the disk, then put in its place in one step."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
         try:
+            # Made by os.open, so that a new file is readable as the umask allows.
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
                 file.flush()
-                os.fchmod(file.fileno(), _mode(path))
-                os.fsync(file.fileno())
-            Path(temporary).replace(path)
+                if path.exists():
+                    os.fchmod(handle, stat.S_IMODE(path.stat().st_mode))
+                os.fsync(handle)
+            temporary.replace(path)
         except BaseException:
-            Path(temporary).unlink()
+            temporary.unlink(missing_ok=True)
             raise
         _sync_directory(path.parent)
+        _clear_leftovers(path)
     except OSError as error:
         raise GpumonError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _mode(path: Path) -> int:
-    """What the file had before; a new one is readable as the umask allows, not as private as mkstemp's."""
-    try:
-        return path.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+def _clear_leftovers(path: Path) -> None:
+    """What a killed run left here, long after any run that could still be at work on it."""
+    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+        with suppress(FileNotFoundError):
+            if time.time() - leftover.stat().st_mtime > LEFTOVER_AGE:
+                leftover.unlink()
 
 
 def _sync_directory(directory: Path) -> None:

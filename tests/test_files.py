@@ -1,0 +1,81 @@
+"""Files that are never seen half written."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gpumon_static.errors import GpumonError
+from gpumon_static.files import write_atomic
+
+
+def test_a_reader_sees_the_old_or_the_new_text_and_nothing_between(tmp_path: Path) -> None:
+    path = tmp_path / "page"
+    texts = {letter * 300_000 for letter in "ab"}
+    write_atomic(path, min(texts))
+    seen: set[str] = set()
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            seen.add(path.read_text())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for text in sorted(texts) * 20:
+        write_atomic(path, text)
+    stop.set()
+    reader.join()
+    assert seen <= texts
+
+
+def test_a_failed_write_leaves_the_old_text_and_no_litter(tmp_path: Path) -> None:
+    path = tmp_path / "page"
+    write_atomic(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomic(path, "new \ud800")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["page"]
+
+
+def test_what_a_killed_run_left_is_cleared_away_later(tmp_path: Path) -> None:
+    old, new, other = tmp_path / ".page.x.tmp", tmp_path / ".page.y.tmp", tmp_path / ".else.x.tmp"
+    for file in (old, new, other):
+        file.write_text("half")
+    for file in (old, other):
+        os.utime(file, (time.time() - 7200, time.time() - 7200))
+    write_atomic(tmp_path / "page", "x")
+    assert not old.exists()
+    assert new.exists(), "another run may still be writing it"
+    assert other.exists(), "it is not ours"
+
+
+def test_the_mode_follows_the_umask_and_then_stays(tmp_path: Path) -> None:
+    path = tmp_path / "page"
+    before = os.umask(0o027)
+    try:
+        write_atomic(path, "x")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o604)
+        write_atomic(path, "y")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    finally:
+        os.umask(before)
+
+
+def test_directories_are_made_and_a_symlinked_one_is_followed(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a/b/page", "x")
+    (tmp_path / "link").symlink_to(tmp_path / "a/b")
+    write_atomic(tmp_path / "link/page", "y")
+    assert (tmp_path / "a/b/page").read_text() == "y"
+
+
+def test_what_cannot_be_written_is_told_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GpumonError, match=f"cannot write {tmp_path}/file/page"):
+        write_atomic(tmp_path / "file/page", "x")
