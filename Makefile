@@ -2,13 +2,14 @@
 # make test   everything the tests need, then the tests
 # make lint   ruff, ruff format, mypy        make fmt   put the format right
 # make bench  speed, as ratios               make clean
+# make screenshots  docs/screenshot-*.png of the demo page
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint fmt bench clean debian-packages
+.PHONY: demo test lint fmt bench screenshots clean debian-packages
 
 demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
@@ -27,6 +28,9 @@ fmt: $(VENV)/dev
 
 bench: $(VENV)/dev debian-packages
 	$(BIN)/python -m bench
+
+screenshots: $(VENV)/dev debian-packages
+	$(BIN)/python -m tests.screenshots
 
 clean:
 	rm -rf $(VENV) build dist gpumon-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,28 +1,45 @@
-// How old the data is, seen from the reader's clock; what is older than the page allows is marked.
+// How old the data is, seen from the reader's clock. When two runs are missing, the page says so and loses its colours.
 (() => {
   "use strict";
-  const oldAfter = Number(document.body.dataset.oldAfter);
-  const places = document.querySelectorAll(".data-time");
+  const root = document.documentElement;
+  const places = document.getElementsByClassName("data-time");
+  const banner = document.querySelector(".banner");
 
-  function words(seconds) {
-    const minutes = Math.floor(seconds / 60);
-    const hours = Math.floor(minutes / 60);
-    const days = Math.floor(hours / 24);
-    if (minutes < 1) return "just now";
-    if (hours < 1) return `${minutes} min ago`;
-    if (days < 1) return `${hours} h ago`;
-    return hours % 24 && days < 100 ? `${days} d ${hours % 24} h ago` : `${days} d ago`;
+  const seconds = (time) => Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1000);
+
+  function words(age) {
+    return age < 60 ? "just now" : `${gpumon.duration(age)} ago`;
+  }
+
+  function say(...parts) {
+    const text = banner?.querySelector("span");
+    const said = parts.map((part) => part.textContent ?? part).join("");
+    // Only a change is worth being read aloud.
+    if (text && text.textContent !== said) text.replaceChildren(...parts);
   }
 
   function update() {
+    const oldAfter = Number(document.body.dataset.staleAfter);
     for (const place of places) {
-      const seconds = (Date.now() - Date.parse(place.querySelector("time").dateTime)) / 1000;
-      place.querySelector(".age").textContent = words(seconds);
-      place.classList.toggle("old", seconds > oldAfter);
+      const age = seconds(place.querySelector("time"));
+      place.querySelector(".age").textContent = words(age);
+      place.classList.toggle("old", age > oldAfter);
+    }
+    const time = document.querySelector(".masthead .data-time time");
+    const isStale = time !== null && seconds(time) > oldAfter;
+    root.classList.toggle("stale", isStale);
+    if (isStale) {
+      const missed = Math.floor(seconds(time) / Number(document.body.dataset.interval));
+      const age = gpumon.element("b", { className: "age" }, `${gpumon.duration(seconds(time))} old`);
+      say("The data is ", age, `: ${missed} runs did not come. What you see was true at ${time.textContent}.`);
+    } else if (root.classList.contains("offline")) {
+      say("This page could not be refreshed: the server does not answer.");
     }
   }
 
   update();
-  setInterval(update, 10000);
+  setInterval(update, 5000);
   document.addEventListener("visibilitychange", update);
+  gpumon.on("update", update);
+  gpumon.on("offline", update);
 })();

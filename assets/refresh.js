@@ -1,15 +1,109 @@
-// Asks for the page again every so many seconds, but never while nobody looks or while a tooltip is being read.
+// Asks for the page again and puts in what has changed: scroll, search, focus and an open tooltip stay as they are.
+// Only while somebody looks, or waits for a notification; never while paused.
 (() => {
   "use strict";
   const seconds = Number(document.body.dataset.refresh);
-  if (!seconds) return;
-  const due = Date.now() + seconds * 1000;
+  const pause = document.getElementById("pause");
+  const hosts = document.getElementById("hosts");
+  let due = Date.now() + seconds * 1000;
+  let isPaused = false;
+  let isBusy = false;
 
-  function reload() {
-    if (Date.now() < due || document.hidden || document.querySelector(".card.open")) return;
-    location.reload();
+  // This parser would make elements of what is in a noscript, which is to be text until it is asked for, as it is
+  // inside a script element that is none.
+  function parse(text) {
+    const tips = text.replaceAll("<noscript>", '<script type="text/html">').replaceAll("</noscript>", "<\/script>");
+    return new DOMParser().parseFromString(tips, "text/html");
   }
 
-  setInterval(reload, 1000);
-  document.addEventListener("visibilitychange", reload);
+  function patchHosts(fresh) {
+    const wanted = new Set();
+    for (const next of [...fresh.querySelectorAll("#hosts > .host")]) {
+      wanted.add(next.id);
+      const now = document.getElementById(next.id);
+      if (!now) hosts.append(next);
+      else if (now.dataset.digest !== next.dataset.digest) {
+        // The element itself stays, since the browser remembers its height.
+        now.className = next.className;
+        now.dataset.digest = next.dataset.digest;
+        now.replaceChildren(...next.childNodes);
+      }
+    }
+    for (const now of [...hosts.children]) if (!wanted.has(now.id)) now.remove();
+  }
+
+  function patchParts(fresh) {
+    for (const next of fresh.querySelectorAll("[data-live]")) {
+      const now = document.querySelector(`[data-live="${next.dataset.live}"]`);
+      if (!now || now.innerHTML === next.innerHTML) continue;
+      const isOpen = now.querySelector("details")?.open;
+      now.replaceChildren(...next.childNodes);
+      const details = now.querySelector("details");
+      if (details && isOpen) details.open = true;
+    }
+  }
+
+  // The button or link that had the focus is a new element now.
+  function keepFocus(change) {
+    const active = document.activeElement?.closest("[data-live] a, [data-live] button");
+    const selector = active?.dataset.model
+      ? `[data-model="${CSS.escape(active.dataset.model)}"]`
+      : active?.hash && `[data-live="${active.closest("[data-live]").dataset.live}"] [href="${CSS.escape(active.hash)}"]`;
+    change();
+    if (selector && !active.isConnected) document.querySelector(selector)?.focus({ preventScroll: true });
+  }
+
+  function patch(fresh) {
+    gpumon.isUpdating = true;
+    gpumon.tooltip.keep(() =>
+      keepFocus(() => {
+        patchParts(fresh);
+        patchHosts(fresh);
+        Object.assign(document.body.dataset, { ...fresh.body.dataset });
+        document.title = fresh.title;
+        gpumon.read();
+        gpumon.tell("update");
+      }),
+    );
+    gpumon.isUpdating = false;
+  }
+
+  const attribute = (text, name) => new RegExp(`<body [^>]*data-${name}="([^"]*)"`).exec(text)?.[1];
+
+  async function ask() {
+    const answer = await fetch(location.pathname, { cache: "no-cache" });
+    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+    const text = await answer.text();
+    const made = attribute(text, "made");
+    if (!made) throw new Error("this is not the page");
+    if (attribute(text, "build") !== document.body.dataset.build) location.reload();
+    else if (made !== document.body.dataset.made) patch(parse(text));
+  }
+
+  async function refresh() {
+    if (Date.now() < due || isPaused || isBusy || (document.hidden && !gpumon.watches)) return;
+    due = Date.now() + seconds * 1000;
+    if (location.protocol === "file:") {
+      // A browser does not let a page from the disk read itself; to load it again is the one way.
+      if (gpumon.tooltip.isOpen()) due = 0;
+      else location.reload();
+      return;
+    }
+    isBusy = true;
+    const isOffline = await ask().then(() => false, () => true);
+    isBusy = false;
+    document.documentElement.classList.toggle("offline", isOffline);
+    gpumon.tell("offline");
+  }
+
+  pause?.addEventListener("click", () => {
+    isPaused = !isPaused;
+    pause.ariaPressed = String(isPaused);
+    pause.title = isPaused ? "Go on refreshing" : "Stop refreshing";
+    refresh();
+  });
+  if (seconds) {
+    setInterval(refresh, 1000);
+    document.addEventListener("visibilitychange", refresh);
+  }
 })();

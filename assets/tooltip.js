@@ -1,5 +1,5 @@
 // One tooltip at a time, beside its card and inside the window; opened by pointer, focus or tap, closed by Escape.
-// No listener per card: thousands of them would be felt.
+// It is made when asked for, from the text in the card's noscript element. No listener per card: thousands would be felt.
 (() => {
   "use strict";
   const GAP = 4;
@@ -7,85 +7,135 @@
   const DELAY = 80;
   const sheet = matchMedia("(max-width: 599px)");
   let open = null;
+  let tip = null;
   let dismissed = null;
   let timer = 0;
 
-  const cardOf = (node) => (node instanceof Element ? node.closest(".card[aria-describedby]") : null);
-  const tipOf = (card) => card.querySelector(".tip");
-  const focused = () => cardOf(document.activeElement);
-
+  // A card, or a row of the table view that stands for one.
+  const ownerOf = (node) => (node instanceof Element ? node.closest(".card[tabindex], tr[data-card]") : null);
+  const placeOf = (owner) => (owner.dataset.card ? owner.cells[1] : owner);
+  const focused = () => ownerOf(document.activeElement);
   const within = (low, value, high) => Math.max(low, Math.min(value, high));
 
+  function make(owner) {
+    const card = owner.dataset.card ? document.getElementById(owner.dataset.card) : owner;
+    const source = card?.querySelector("noscript, script");
+    if (!source) return null;
+    // The browser took the tooltip for text, so its markup is the server's, with every name escaped.
+    const holder = document.createElement("template");
+    holder.innerHTML = source.textContent;
+    const made = holder.content.querySelector(".tip");
+    if (!made) return null;
+    for (const value of made.querySelectorAll(".copyable")) {
+      const button = gpumon.element("button", { type: "button" }, "copy");
+      button.dataset.copy = value.textContent;
+      button.ariaLabel = `Copy ${value.textContent}`;
+      value.after(" ", button);
+    }
+    gpumon.detail?.(made, card.id);
+    made.id = "tip";
+    made.popover = "manual";
+    return made;
+  }
+
   // Under the card, else over it; a tall one beside it; where even that is too narrow, the larger side and scrolling.
-  function spot(card, tip, width, height) {
+  function spot(card, box, width, height) {
     const below = height - card.bottom - GAP - EDGE;
     const above = card.top - GAP - EDGE;
-    const under = tip.height <= below || below >= above;
-    const left = within(EDGE, card.left, width - tip.width - EDGE);
-    if (tip.height > Math.max(below, above)) {
+    const under = box.height <= below || below >= above;
+    const left = within(EDGE, card.left, width - box.width - EDGE);
+    if (box.height > Math.max(below, above)) {
       const room = height - 2 * EDGE;
-      const top = within(EDGE, card.top, height - Math.min(tip.height, room) - EDGE);
-      if (card.right + GAP + tip.width + EDGE <= width) return { left: card.right + GAP, top, room };
-      if (card.left - GAP - tip.width >= EDGE) return { left: card.left - GAP - tip.width, top, room };
+      const top = within(EDGE, card.top, height - Math.min(box.height, room) - EDGE);
+      if (card.right + GAP + box.width + EDGE <= width) return { left: card.right + GAP, top, room };
+      if (card.left - GAP - box.width >= EDGE) return { left: card.left - GAP - box.width, top, room };
     }
     const room = Math.max(under ? below : above, height / 3);
-    const tall = Math.min(tip.height, room);
+    const tall = Math.min(box.height, room);
     const top = under ? card.bottom + GAP : card.top - GAP - tall;
     return { left, top: within(EDGE, top, height - tall - EDGE), room };
   }
 
   function place() {
-    const tip = tipOf(open);
     const style = tip.style;
     style.left = style.top = style.right = style.bottom = style.maxHeight = "";
     if (sheet.matches) return;
     const { clientWidth, clientHeight } = document.documentElement;
-    const found = spot(open.getBoundingClientRect(), tip.getBoundingClientRect(), clientWidth, clientHeight);
+    const found = spot(placeOf(open).getBoundingClientRect(), tip.getBoundingClientRect(), clientWidth, clientHeight);
     style.right = style.bottom = "auto";
     style.left = `${found.left}px`;
     style.top = `${found.top}px`;
     style.maxHeight = `${found.room}px`;
   }
 
-  function show(card) {
+  function close() {
+    open?.removeAttribute("aria-describedby");
+    tip?.remove();
+    open = tip = null;
+  }
+
+  function show(owner) {
     clearTimeout(timer);
-    if (card === open || (card && card === dismissed)) return;
-    open?.classList.remove("open");
-    open = card;
-    if (!card) return;
-    card.classList.add("open");
+    if (owner === open || (owner && owner === dismissed)) return;
+    close();
+    if (!owner) return;
+    tip = make(owner);
+    if (!tip) return;
+    open = owner;
+    placeOf(owner).append(tip);
+    owner.setAttribute("aria-describedby", "tip");
+    tip.showPopover();
     place();
   }
 
   function dismiss() {
     dismissed = open;
+    if (tip.contains(document.activeElement)) open.focus();
     show(null);
+  }
+
+  // After a refresh the card is a new one: its tooltip opens again where it was, as far scrolled as it was.
+  function keep(change) {
+    const [anchor, scrolled] = [open?.id, tip?.scrollTop ?? 0];
+    const focus = document.activeElement?.closest?.(".card[tabindex]")?.id;
+    close();
+    change();
+    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+    const owner = anchor && document.getElementById(anchor);
+    if (!owner || owner.hidden) return;
+    show(owner);
+    tip.classList.add("still");
+    tip.scrollTop = scrolled;
   }
 
   document.addEventListener("pointerover", (event) => {
     if (event.pointerType === "touch") return;
-    const card = cardOf(event.target);
-    if (card !== dismissed) dismissed = null;
+    const owner = ownerOf(event.target);
+    if (owner !== dismissed) dismissed = null;
     clearTimeout(timer);
-    timer = setTimeout(() => show(card || focused()), DELAY);
+    timer = setTimeout(() => show(owner || focused()), DELAY);
   });
   document.documentElement.addEventListener("pointerleave", () => show(focused()));
   document.addEventListener("focusin", (event) => {
     dismissed = null;
-    show(cardOf(event.target));
+    show(ownerOf(event.target));
   });
   document.addEventListener("focusout", (event) => {
-    if (!cardOf(event.relatedTarget)) show(null);
+    if (event.relatedTarget && !ownerOf(event.relatedTarget)) show(null);
   });
   document.addEventListener("click", (event) => {
     dismissed = null;
-    show(cardOf(event.target));
+    show(ownerOf(event.target));
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && open) dismiss();
+    if (!tip || (event.key !== "PageDown" && event.key !== "PageUp")) return;
+    if (tip.scrollHeight <= tip.clientHeight) return;
+    event.preventDefault();
+    tip.scrollBy(0, (event.key === "PageDown" ? 0.8 : -0.8) * tip.clientHeight);
   });
   document.addEventListener("scroll", (event) => open && event.target === document && place(), { passive: true });
   addEventListener("resize", () => open && place());
 
-  document.documentElement.classList.add("js");
+  gpumon.tooltip = { keep, isOpen: () => open !== null };
 })();

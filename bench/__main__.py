@@ -6,12 +6,13 @@ A bench is a module with `options(parser)`, which adds what can be set, and `run
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
-from bench import fetch
+from bench import fetch, history, page, probe
 from bench.measure import BenchError
 
-BENCHES = {"fetch": fetch}
+BENCHES = {"fetch": fetch, "probe": probe, "history": history, "page": page}
 
 
 def main() -> int:
@@ -20,6 +21,8 @@ def main() -> int:
     for name, module in BENCHES.items():
         summary = (module.__doc__ or "").partition("\n")[0]
         module.options(commands.add_parser(name, help=summary, description=summary))
+    # So that a bench that is ended puts away its sshd and its files.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen = parser.parse_args().bench
     try:
         for name in [chosen] if chosen else BENCHES:

@@ -22,6 +22,7 @@ from bench import measure, smi_xml
 from bench.clients import Job
 from bench.measure import BenchError, Usage
 from gpumon_static.collect import probe
+from tests.builders import host_config
 from tests.sshd import SSHD, free_port, keygen, wait_for_port
 
 GPUS = 8
@@ -57,7 +58,7 @@ deadline = 3600
 
 @dataclass(frozen=True)
 class Run:
-    """The same hosts, keys and workers for each of the three ways to ask them."""
+    """The same hosts, keys and workers for each of the ways to ask them."""
 
     directory: Path
     addresses: list[str]
@@ -72,8 +73,14 @@ class Run:
     def by_paramiko(self) -> Usage:
         return self._by_client("paramiko")
 
+    def by_paramiko_load(self) -> Usage:
+        return self._by_client("paramiko-load")
+
     def by_ssh(self) -> Usage:
         return self._by_client("ssh", count_children=True)
+
+    def by_ssh_curve25519(self) -> Usage:
+        return self._by_client("ssh-curve25519", count_children=True)
 
     def _by_client(self, way: str, *, count_children: bool = False) -> Usage:
         command: list[str | Path] = [sys.executable, "-m", "bench.clients", way, self.directory / "job.json"]
@@ -112,7 +119,7 @@ class Lab:
             key=str(self.home / "id_ed25519"),
             known_hosts=str(known_hosts),
             workers=workers,
-            probe=probe.stdin(60).decode(),
+            probe=probe.stdin(host_config("bench", command_timeout=60.0)).decode(),
         )
         (directory / "job.json").write_text(json.dumps(asdict(job)))
         (directory / "config.ini").write_text(CONFIG.format(hosts=json.dumps(addresses), **asdict(job)))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SAMPLE_S = 0.1
+LONGEST_S = 1800
 # As under cron: a program that was run before is not compiled again.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
@@ -37,10 +38,18 @@ def run(arguments: Sequence[str | Path], *, count_children: bool = False) -> Usa
     words = [str(a) for a in arguments]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     assert process.stdout
-    with _peak_of_tree(process.pid if count_children else None) as peak:
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-    process.stdout.close()
+    alarm = threading.Timer(LONGEST_S, process.kill)
+    alarm.start()
+    try:
+        with _peak_of_tree(process.pid if count_children else None) as peak:
+            output = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        alarm.cancel()
+        process.stdout.close()
     process.returncode = os.waitstatus_to_exitcode(status)
     wall_s = time.monotonic() - started
     if process.returncode:

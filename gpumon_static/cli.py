@@ -10,43 +10,29 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from gpumon_static import __version__
+from gpumon_static import __version__, cli_terminal
 from gpumon_static import config as configuration
-from gpumon_static.demo import DEFAULT_DIRECTORY, DEFAULT_HOSTS, DEFAULT_PORT, MOST_GPUS, MOST_HOSTS
+from gpumon_static.cli_history import history
+from gpumon_static.cli_options import config_option, debug_option
+from gpumon_static.cli_options import now as _now
+from gpumon_static.demo import (
+    DEFAULT_DAYS,
+    DEFAULT_DIRECTORY,
+    DEFAULT_HOSTS,
+    DEFAULT_PORT,
+    MOST_GPUS,
+    MOST_HOSTS,
+)
 from gpumon_static.errors import GpumonError
 
 STRICT_EXIT = 3
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(microsecond=0)
-
-
-def _remember_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_root().meta["debug"] = True
-
-
-debug_option = click.option(
-    "--debug",
-    is_flag=True,
-    expose_value=False,
-    callback=_remember_debug,
-    help="Show the traceback of an error.",
-)
-config_option = click.option(
-    "-c",
-    "--config",
-    "config_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The config file.  [default: $GPUMON_CONFIG, else ./config.ini]",
-)
+BROKEN_PIPE_EXIT = 141
+COMPLETION = "_GPUMON_STATIC_COMPLETE"
 
 
 def command(function: Callable[..., Any]) -> click.Command:
@@ -69,22 +55,28 @@ def main() -> None:
 @config_option
 @click.option("--only", metavar="NODESET", help="Ask only these hosts, keep the others' rows.")
 @click.option("--strict", is_flag=True, help=f"Exit with {STRICT_EXIT} when any host failed.")
+@click.option(
+    "--changes", is_flag=True, help="Tell only of hosts that failed or came back since the last run."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about hosts that failed.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each host's state and time.")
-def fetch(config_path: Path | None, only: str | None, strict: bool, quiet: bool, verbose: bool) -> None:
+def fetch(
+    config_path: Path | None, only: str | None, strict: bool, changes: bool, quiet: bool, verbose: bool
+) -> None:
     """Ask each host over SSH and write load_data.csv.
 
     A host that does not answer becomes a row with its reason and a line on stderr; the exit status
     is 0 all the same, so that `fetch && render` always renders.
     """
-    from gpumon_static.fetch import choose
+    from gpumon_static.fetch import choose, last_statuses
     from gpumon_static.fetch import fetch as run_fetch
     from gpumon_static.progress import FetchReport
 
     config = configuration.load(configuration.find(config_path), need_keys=True)
     count = len(choose(config.hosts, only)) if only else len(config.hosts)
-    with FetchReport(count, quiet=quiet, verbose=verbose) as report:
-        readings = run_fetch(config, clock=_now, only=only, on_reading=report.add)
+    before = last_statuses(config.csv_path) if changes else None
+    with FetchReport(count, quiet=quiet, verbose=verbose, before=before) as report:
+        readings = run_fetch(config, clock=_now, only=only, on_reading=report.add, say=report.say)
     if strict and not all(reading.ok for reading in readings):
         raise SystemExit(STRICT_EXIT)
 
@@ -97,6 +89,82 @@ def render(config_path: Path | None) -> None:
 
     config = configuration.load(configuration.find(config_path))
     run_render(config, _now())
+
+
+@command
+@config_option
+@click.argument("hosts", nargs=-1, metavar="[HOSTS]...")
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> None:
+    """Find out why a host does not answer, and what to do about it.
+
+    Goes to each host (or to HOSTS, which may be node sets) as fetch does, and tells each step: name,
+    port, host key, login, shell, nvidia-smi, ps, clock. Looks at the directories too. Writes nothing,
+    but learns host keys where host_keys is "accept-new". Exits with 3 when anything failed.
+    """
+    from gpumon_static.fetch import choose
+    from gpumon_static.terminal.check import run_check
+
+    config = configuration.load(configuration.find(config_path), need_keys=True)
+    chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.hosts
+    if not run_check(config, chosen, clock=_now, as_json=as_json).ok:
+        raise SystemExit(STRICT_EXIT)
+
+
+@command
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
+@click.option("--hosts", metavar="HOSTS", help="With commas; node sets too: gpu[01-08],node9:2222")
+@click.option("--user", help="Who logs in there.  [default: you]")
+@click.option("--key", metavar="PATH", help="The private key.  [default: the agent's, or those in ~/.ssh]")
+@click.option("--site", metavar="DIR", help="Where the page goes.  [default: site, beside the config]")
+@click.option("--no-check", is_flag=True, help="Do not try the hosts.")
+def init(
+    directory: Path,
+    hosts: str | None,
+    user: str | None,
+    key: str | None,
+    site: str | None,
+    no_check: bool,
+) -> None:
+    """Write a commented config.ini to DIRECTORY, try it, and print what comes next.
+
+    Asks for what is not given, on a terminal. Never overwrites. Exits with 3 when the check fails.
+
+    Example:  gpumon-static init /srv/gpumon --hosts gpu[01-08] --user gpumon --site /var/www/gpu-monitor
+    """
+    from gpumon_static.init import Wishes, crontab_line, nginx_snippet, write_config
+
+    if hosts is None and not sys.stdin.isatty():
+        raise click.UsageError("give the machines with --hosts")
+    if hosts is None:
+        hosts = click.prompt("GPU machines (with commas; gpu[01-08] stands for eight)")
+        user = user or click.prompt("User who logs in there", default="", show_default=False)
+        key = key or click.prompt("Private key (empty: agent, ~/.ssh)", default="", show_default=False)
+        site = site or click.prompt("Directory of the page", default="site")
+    config = write_config(directory, Wishes(hosts, user, key, site))
+    click.echo(f"wrote {config.path}\n")
+    good = no_check or _checked(config.path)
+    click.echo(f"\nFor `crontab -e`:\n\n{crontab_line(config)}\n\nFor nginx:\n\n{nginx_snippet(config)}")
+    if not good:
+        raise SystemExit(STRICT_EXIT)
+
+
+def _checked(config_path: Path) -> bool:
+    from gpumon_static.terminal.check import run_check
+
+    config = configuration.load(config_path, need_keys=True)
+    return run_check(config, config.hosts, clock=_now, as_json=False).ok
+
+
+@command
+def probe() -> None:
+    """Print the script that runs on the hosts.
+
+    To install it there for a key that may run nothing else: see deploy/authorized_keys.example.
+    """
+    from gpumon_static.collect import probe as the_probe
+
+    click.echo(the_probe.script(), nl=False)
 
 
 @command
@@ -126,7 +194,15 @@ def render(config_path: Path | None) -> None:
 )
 @click.option("--gpus", type=click.IntRange(1, MOST_GPUS), help="GPUs of each host.  [default: from 1 to 8]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed and time, same lab.")
-def demo(directory: Path, port: int | None, hosts: int, gpus: int | None, seed: int) -> None:
+@click.option(
+    "--history",
+    "days",
+    type=click.IntRange(0, 365),
+    default=DEFAULT_DAYS,
+    show_default=True,
+    help="Days of the past to make up.",
+)
+def demo(directory: Path, port: int | None, hosts: int, gpus: int | None, seed: int, days: int) -> None:
     """Try it all without any GPU: a lab of SSH hosts on this machine.
 
     Starts the hosts, then runs the same fetch and render as cron would, over real SSH.
@@ -134,12 +210,28 @@ def demo(directory: Path, port: int | None, hosts: int, gpus: int | None, seed: 
     from gpumon_static.demo.lab import DemoSpec
     from gpumon_static.demo.run import demo as run_demo
 
-    run_demo(DemoSpec(seed, hosts, gpus), directory, clock=_now, say=click.echo, port=port)
+    run_demo(DemoSpec(seed, hosts, gpus), directory, clock=_now, say=click.echo, port=port, days=days)
+
+
+for _command in cli_terminal.COMMANDS:
+    main.add_command(_command)
+
+
+main.add_command(history)
 
 
 def run() -> NoReturn:
     """The console script: errors as a line on stderr, and an exit that waits for no thread."""
+    _complete()
     _leave(_run())
+
+
+def _complete() -> None:
+    """Where a shell asks for the words that may follow; click does this only in its own `main`."""
+    if instruction := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(main, {}, "gpumon-static", COMPLETION, instruction))
 
 
 def _run() -> int:
@@ -161,6 +253,10 @@ def _run() -> int:
         return 130
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
+    except BrokenPipeError:
+        # `| head` has seen enough; what is still to be flushed goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE_EXIT
     except Exception as error:
         _say(f"unexpected {type(error).__name__}: {error} (--debug shows where)", context)
         return 1

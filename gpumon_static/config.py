@@ -8,18 +8,36 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, field, fields
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import tomli
 
 from gpumon_static import config_syntax
+from gpumon_static.durations import EXAMPLES, parse_duration
 from gpumon_static.errors import ConfigError
-from gpumon_static.hostlist import BadHost, HostEntry, expand, expand_nodeset, split_commas
+from gpumon_static.health import RULES
+from gpumon_static.hostlist import (
+    BadHost,
+    HostEntry,
+    checked_name,
+    checked_user,
+    expand,
+    expand_nodeset,
+    split_commas,
+)
 
 Check = Callable[[Any, Path], Any]
+
+SSH_CONFIG = "~/.ssh/config"
+MAIN_PAGE = "index.html"
+USER_TIERS = ("names", "pseudonyms", "counts")
+"""How much a page tells about people, from most to least."""
+EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed")
 
 
 class Wrong(ValueError):
@@ -69,6 +87,35 @@ def path(value: Any, base: Path) -> Path:
         raise Wrong(f"{value!r}: {error}") from error
 
 
+def path_or_none(value: Any, base: Path) -> Path | None:
+    return None if value == "" else path(value, base)
+
+
+def user_name(value: Any, base: Path) -> str:
+    try:
+        return checked_user(text(value, base))
+    except BadHost as error:
+        raise Wrong(str(error)) from error
+
+
+def host_name(value: Any, base: Path) -> str:
+    try:
+        return checked_name(text(value, base))
+    except BadHost as error:
+        raise Wrong(str(error)) from error
+
+
+def command_line(value: Any, _base: Path) -> tuple[str, ...]:
+    """A command whose output is a secret. It may itself hold one, so it is shown nowhere."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) else []
+    except ValueError as error:
+        raise Wrong(f"is not a command line: {str(error).lower()}") from error
+    if not words:
+        raise Wrong("must be a command line in quotes")
+    return tuple(str(Path(word).expanduser()) if word.startswith("~/") else word for word in words)
+
+
 def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
     entries = split_commas(value) if isinstance(value, str) else value
     if not isinstance(entries, list) or not all(isinstance(e, str) for e in entries):
@@ -81,21 +128,95 @@ def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
         raise Wrong(str(error)) from error
 
 
+def colour(value: Any, _base: Path) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"#[0-9A-Fa-f]{6}", value):
+        raise Wrong(f"must be a colour such as '#1f57c3', not {_shown(value)}")
+    return value.lower()
+
+
+def page_file(value: Any, _base: Path) -> str:
+    """A name in the site's directory, never a path out of it."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.html", value):
+        raise Wrong(f"must be a file name such as 'corridor.html', not {_shown(value)}")
+    return value
+
+
+def texts(value: Any, _base: Path) -> tuple[str, ...]:
+    listed = split_commas(value) if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
+        raise Wrong(f"must be a list of texts, not {_shown(value)}")
+    return tuple(listed)
+
+
+def event_types(value: Any, base: Path) -> tuple[str, ...]:
+    named = texts(value, base)
+    unknown = [name for name in named if name not in EVENT_TYPES]
+    if unknown:
+        raise Wrong(f"{unknown[0]!r} is no event; there are: {', '.join(EVENT_TYPES)}")
+    return named
+
+
+def page_tables(value: Any, _base: Path) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, dict) for entry in value):
+        raise Wrong("must be written as [[site.pages]], once for each page")
+    return tuple(value)
+
+
+def boolean(value: Any, _base: Path) -> bool:
+    # Bare values, as old files have them, are texts.
+    if value in ("true", "false"):
+        return bool(value == "true")
+    if not isinstance(value, bool):
+        raise Wrong(f"must be true or false, not {_shown(value)}")
+    return value
+
+
+def mount_points(value: Any, base: Path) -> tuple[str, ...]:
+    """They go to the hosts in a line of their own each."""
+    listed = texts(value, base)
+    for mount in listed:
+        if not mount.startswith("/") or any(ord(letter) < 32 for letter in mount):
+            raise Wrong(f"must be directories that begin with a slash, not {_shown(mount)}")
+    return listed
+
+
+def rule_names(value: Any, base: Path) -> tuple[str, ...]:
+    listed = texts(value, base)
+    unknown = list(_unknown(listed, RULES, "rule of health"))
+    if unknown:
+        raise Wrong("; ".join(unknown))
+    return listed
+
+
+def duration(value: Any, _base: Path) -> int:
+    """Seconds: as a number, or as people say it."""
+    try:
+        return whole(1, 10**9)(value, _base) if isinstance(value, int) else parse_duration(value)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise Wrong(f"must be a length of time such as {EXAMPLES}, not {_shown(value)}") from error
+
+
 def _shown(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-def key(default: Any, check: Check, *, per_host: bool = False) -> Any:
-    return field(default=default, metadata={"check": check, "per_host": per_host})
+def key(
+    default: Any, check: Check, *, per_host: bool = False, secret: bool = False, empty: bool = False
+) -> Any:
+    """`empty`: `""` is a value of its own. Elsewhere, as in old files, it means that the key is not set."""
+    metadata = {"check": check, "per_host": per_host, "empty": empty}
+    return field(default=default, repr=not secret, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class CommonConfig:
     hosts: tuple[HostEntry, ...] = key(MISSING, host_entries)
-    user: str | None = key(None, text, per_host=True)
+    user: str | None = key(None, user_name, per_host=True)
     port: int | None = key(None, whole(1, 65535), per_host=True)
     key_filename: Path | None = key(None, path, per_host=True)
+    key_passphrase_command: tuple[str, ...] | None = key(None, command_line, per_host=True, secret=True)
+    password_command: tuple[str, ...] | None = key(None, command_line, per_host=True, secret=True)
 
 
 @dataclass(frozen=True)
@@ -104,9 +225,12 @@ class FetchConfig:
     connect_timeout: float = key(10.0, number(0.1, 600), per_host=True)
     command_timeout: float = key(30.0, number(0.1, 3600), per_host=True)
     deadline: float = key(240.0, number(0.1, 86400))
-    transport: str = key("paramiko", choice("paramiko", "local"), per_host=True)
+    transport: str = key("paramiko", choice("paramiko", "openssh", "local"), per_host=True)
     host_keys: str = key("strict", choice("strict", "accept-new"), per_host=True)
     known_hosts: Path = key("~/.ssh/known_hosts", path, per_host=True)
+    ssh_config: Path | None = key(SSH_CONFIG, path_or_none, per_host=True, empty=True)
+    disks: tuple[str, ...] = key(("/",), mount_points, per_host=True)
+    command_lines: bool = key(False, boolean, per_host=True)
 
 
 @dataclass(frozen=True)
@@ -122,9 +246,54 @@ class BusyConfig:
 
 
 @dataclass(frozen=True)
+class HistoryConfig:
+    enabled: bool = key(True, boolean)
+    keep_raw: int = key(7, whole(1, 3660))
+    """Days, as the other two."""
+    keep_hours: int = key(90, whole(2, 3660))
+    keep_days: int = key(1826, whole(7, 36600))
+    idle_after: int = key(3600, duration)
+    """Seconds."""
+
+
+@dataclass(frozen=True)
+class PageConfig:
+    """One of [[site.pages]]; what it does not say is as in [site]."""
+
+    file: str = key("", page_file)
+    title: str | None = key(None, text)
+    users: str | None = key(None, choice(*USER_TIERS))
+    groups: tuple[str, ...] = key((), texts)
+    """Of the hosts it shows; empty: all hosts."""
+
+
+@dataclass(frozen=True)
 class SiteConfig:
     title: str = key("GPU Monitor", text)
     refresh: int = key(60, whole(0, 86400))
+    interval: int = key(300, whole(1, 86400))
+    """Seconds between two runs of fetch, as cron has it: the page says when two of them did not come."""
+    accent: str | None = key(None, colour)
+    logo: Path | None = key(None, path)
+    footer: str | None = key(None, text)
+    templates: Path | None = key(None, path)
+    users: str = key("names", choice(*USER_TIERS))
+    pages: tuple[PageConfig, ...] = key((), page_tables)
+    show_command_lines: bool = key(False, boolean)
+    ignore_faults: tuple[str, ...] = key((), rule_names)
+    csv: bool = key(False, boolean)
+
+
+@dataclass(frozen=True)
+class NotifyConfig:
+    command: tuple[str, ...] | None = key(None, command_line, secret=True)
+    events: tuple[str, ...] = key(EVENT_TYPES[:4], event_types)
+    """Those that the command is run for; the feed has them all."""
+    samples: int = key(2, whole(1, 100))
+    """So many runs of fetch in a row must see a state before it counts."""
+    long_use: float = key(4.0, number(0, 8760))
+    """Hours after which a GPU that becomes free is news."""
+    timeout: float = key(10.0, number(0.1, 600))
 
 
 @dataclass(frozen=True)
@@ -142,9 +311,16 @@ class HostConfig:
     transport: str
     host_keys: str
     known_hosts: Path
+    ssh_config: Path | None = None
+    key_passphrase_command: tuple[str, ...] | None = field(default=None, repr=False)
+    password_command: tuple[str, ...] | None = field(default=None, repr=False)
+    said: frozenset[str] = frozenset()
+    """The keys that config.ini sets for it; what it leaves open, ssh_config may say."""
     group: str | None = None
     note: str | None = None
     gpus: int | None = None
+    disks: tuple[str, ...] = ("/",)
+    command_lines: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,14 +331,32 @@ class Config:
     paths: PathsConfig
     busy: BusyConfig
     site: SiteConfig
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Names to show for logins."""
+    notify: NotifyConfig = field(default_factory=lambda: NotifyConfig())
+    history: HistoryConfig = field(default_factory=HistoryConfig)
 
     @property
     def csv_path(self) -> Path:
         return self.paths.data / "load_data.csv"
 
     @property
+    def history_path(self) -> Path:
+        return self.paths.data / "history.db"
+
+    @property
     def page_path(self) -> Path:
-        return self.paths.site / "index.html"
+        return self.paths.site / MAIN_PAGE
+
+    @property
+    def pages(self) -> tuple[PageConfig, ...]:
+        """All that a render writes, with everything said; index.html first, whether it is listed or not."""
+        site = self.site
+        listed = {MAIN_PAGE: PageConfig(MAIN_PAGE)} | {page.file: page for page in site.pages}
+        return tuple(
+            replace(page, title=page.title or site.title, users=page.users or site.users)
+            for page in listed.values()
+        )
 
 
 SECTIONS: dict[str, type] = {
@@ -171,9 +365,11 @@ SECTIONS: dict[str, type] = {
     "paths": PathsConfig,
     "busy": BusyConfig,
     "site": SiteConfig,
+    "notify": NotifyConfig,
+    "history": HistoryConfig,
 }
 HOST_KEYS: dict[str, Check] = {
-    "address": text,
+    "address": host_name,
     **{
         f.name: f.metadata["check"]
         for section in (CommonConfig, FetchConfig)
@@ -194,18 +390,29 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
     """`need_keys`: the key files must be readable too (fetch needs them, render does not)."""
     tables = _read_tables(config_path)
     base = config_path.absolute().parent
-    problems = list(_unknown(tables, [*SECTIONS, "hosts"], "section", "[{}]"))
+    problems = list(_unknown(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
     sections: dict[str, Any] = {}
     for name, kind in SECTIONS.items():
         sections[name] = _section(name, kind, tables.get(name, {}), base, problems)
     overrides = _overrides(tables.get("hosts", {}), sections["common"], base, problems)
-    hosts = _hosts(sections["common"], sections["fetch"], overrides, problems)
+    said = {k for name in ("common", "fetch") for k, v in _table(tables, name).items() if v != ""}
+    hosts = _hosts(sections["common"], sections["fetch"], overrides, said, problems)
+    sections["site"] = replace(sections["site"], pages=_pages(sections["site"].pages, hosts, base, problems))
+    users = _users(tables.get("users", {}), problems)
     if need_keys:
-        problems += _unreadable_keys(hosts)
+        problems += _unreadable_files(hosts)
     if problems:
         raise ConfigError(config_path, problems)
     return Config(
-        config_path, hosts, sections["fetch"], sections["paths"], sections["busy"], sections["site"]
+        config_path,
+        hosts,
+        sections["fetch"],
+        sections["paths"],
+        sections["busy"],
+        sections["site"],
+        users,
+        sections["notify"],
+        sections["history"],
     )
 
 
@@ -226,6 +433,12 @@ def _read_tables(config_path: Path) -> dict[str, Any]:
         raise ConfigError(config_path, [f"{where}: {error.msg}"]) from error
 
 
+def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
+    """A section as it was written; what is no section is told elsewhere."""
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}
+
+
 def _unknown(given: Iterable[str], known: Iterable[str], what: str, form: str = "{}") -> Iterable[str]:
     known = list(known)
     for name in given:
@@ -244,9 +457,8 @@ def _section(name: str, kind: type, table: Any, base: Path, problems: list[str])
     problems += _unknown((f"{name}.{given}" for given in table), (f"{name}.{known}" for known in keys), "key")
     values: dict[str, Any] = {}
     for key_name, f in keys.items():
-        # An empty value, as old files have it, means that the key is not set.
-        given = table.get(key_name, "")
-        if given == "":
+        given = table.get(key_name, f.default)
+        if given == "" and not f.metadata["empty"]:
             given = f.default
         if given is MISSING:
             problems.append(f"{name}.{key_name}: missing; it names the machines to ask")
@@ -259,6 +471,32 @@ def _section(name: str, kind: type, table: Any, base: Path, problems: list[str])
                 given = ()
         values[key_name] = given
     return kind(**values)
+
+
+def _pages(
+    given: tuple[Any, ...], hosts: Iterable[HostConfig], base: Path, problems: list[str]
+) -> tuple[PageConfig, ...]:
+    groups = sorted({host.group for host in hosts if host.group})
+    pages: dict[str, PageConfig] = {}
+    for number, table in enumerate(given, start=1):
+        where = f"site.pages {number}"
+        page: PageConfig = _section(where, PageConfig, table, base, problems)
+        problems += [f"{where}.groups: no host is in {g!r}" for g in page.groups if g not in groups]
+        if page.file and page.file in pages:
+            problems.append(f"{where}.file: {page.file} is written twice")
+        pages[page.file] = page
+    return tuple(pages.values())
+
+
+def _users(table: Any, problems: list[str]) -> dict[str, str]:
+    """`[users]`: any login may stand there."""
+    if not isinstance(table, dict):
+        problems.append("users: must be a section, [users], not a value")
+        return {}
+    for login, name in table.items():
+        if not isinstance(name, str):
+            problems.append(f"users.{login}: must be a text in quotes, not {_shown(name)}")
+    return {login: name for login, name in table.items() if isinstance(name, str) and name}
 
 
 def _overrides(
@@ -309,6 +547,7 @@ def _hosts(
     common: CommonConfig,
     fetch: FetchConfig,
     overrides: dict[str, dict[str, Any]],
+    said: set[str],
     problems: list[str],
 ) -> tuple[HostConfig, ...]:
     hosts: dict[str, HostConfig] = {}
@@ -318,11 +557,13 @@ def _hosts(
             problems.append(_twice(written[entry.name], entry))
             continue
         written[entry.name] = entry
-        hosts[entry.name] = _host(entry, common, fetch, overrides.get(entry.name, {}))
+        hosts[entry.name] = _host(entry, common, fetch, overrides.get(entry.name, {}), said)
     return tuple(hosts.values())
 
 
-def _host(entry: HostEntry, common: CommonConfig, fetch: FetchConfig, own: dict[str, Any]) -> HostConfig:
+def _host(
+    entry: HostEntry, common: CommonConfig, fetch: FetchConfig, own: dict[str, Any], said: set[str]
+) -> HostConfig:
     plain_localhost = entry == HostEntry("localhost") and not own.keys() & {"address", "user", "port"}
     return HostConfig(
         name=entry.name,
@@ -335,9 +576,15 @@ def _host(entry: HostEntry, common: CommonConfig, fetch: FetchConfig, own: dict[
         transport=own.get("transport", "local" if plain_localhost else fetch.transport),
         host_keys=own.get("host_keys", fetch.host_keys),
         known_hosts=own.get("known_hosts", fetch.known_hosts),
+        ssh_config=own.get("ssh_config", fetch.ssh_config),
+        key_passphrase_command=own.get("key_passphrase_command", common.key_passphrase_command),
+        password_command=own.get("password_command", common.password_command),
+        said=frozenset(said | own.keys()),
         group=own.get("group") or None,
         note=own.get("note") or None,
         gpus=own.get("gpus"),
+        disks=own.get("disks", fetch.disks),
+        command_lines=own.get("command_lines", fetch.command_lines),
     )
 
 
@@ -350,12 +597,16 @@ def _twice(first: HostEntry, second: HostEntry) -> str:
     )
 
 
-def _unreadable_keys(hosts: Iterable[HostConfig]) -> list[str]:
+def _unreadable_files(hosts: Iterable[HostConfig]) -> list[str]:
+    by_ssh = [h for h in hosts if h.transport != "local"]
+    files = dict.fromkeys(("key_filename", h.key_filename) for h in by_ssh if h.key_filename)
+    usual = path(SSH_CONFIG, Path())
+    files |= dict.fromkeys(("ssh_config", h.ssh_config) for h in by_ssh if h.ssh_config not in (None, usual))
     problems = []
-    for key_file in dict.fromkeys(h.key_filename for h in hosts if h.key_filename and h.transport != "local"):
+    for key_name, file in files:
         try:
-            with key_file.open("rb"):
+            with file.open("rb"):
                 pass
         except OSError as error:
-            problems.append(f"key_filename: {key_file} cannot be read: {error.strerror}")
+            problems.append(f"{key_name}: {file} cannot be read: {error.strerror}")
     return problems

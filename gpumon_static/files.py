@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import secrets
 import stat
@@ -14,16 +15,23 @@ from gpumon_static.errors import GpumonError
 LEFTOVER_AGE = 3600.0
 
 
-def write_atomic(path: Path, text: str) -> None:
+def write_for_web(path: Path, text: str) -> None:
+    """The file, and packed beside it, for a web server that has no need to pack it again and again."""
+    write_atomic(path, text)
+    write_atomic(path.with_name(f"{path.name}.gz"), gzip.compress(text.encode(), compresslevel=6, mtime=0))
+
+
+def write_atomic(path: Path, content: str | bytes) -> None:
     """A temporary file beside the target, flushed to the disk, then put in its place in one step."""
+    data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
         try:
             # Made by os.open, so that a new file is readable as the umask allows.
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
                 file.flush()
                 if path.exists():
                     os.fchmod(handle, stat.S_IMODE(path.stat().st_mode))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 MOST_HOSTS = 20_000
 
 _IPV6_IN_BRACKETS = re.compile(r"^\[([0-9A-Fa-f:.]+(?:%\w+)?)\](?::(.*))?$")
-_NAME = re.compile(r"^[\w.:%][\w.:%-]*$")
+_NAME = re.compile(r"[\w.:%][\w.:%-]*")
+_NOT_IN_USERS = re.compile(r"^-|[\s\x00-\x1f\x7f'`\";&<>|(){}$]|\\\Z")
 
 
 class BadHost(ValueError):
@@ -49,7 +50,8 @@ def expand(entry: str) -> list[HostEntry]:
     if at and not user:
         raise BadHost(f"{entry!r} has an @ without a user before it")
     names, port = _split_port(rest, entry)
-    return [HostEntry(_checked(name, entry), user or None, port) for name in expand_nodeset(names)]
+    checked_user(user)
+    return [HostEntry(checked_name(name, entry), user or None, port) for name in expand_nodeset(names)]
 
 
 def expand_nodeset(text: str) -> list[str]:
@@ -85,7 +87,15 @@ def _port(text: str | None, entry: str) -> int | None:
     return int(text)
 
 
-def _checked(name: str, entry: str) -> str:
-    if not _NAME.match(name):
-        raise BadHost(f"{entry!r} is not a host name" if name else f"{entry!r} has no host name")
+def checked_name(name: str, entry: str | None = None) -> str:
+    if not _NAME.fullmatch(name):
+        shown = entry or name
+        raise BadHost(f"{shown!r} is not a host name" if name else f"{shown!r} has no host name")
     return name
+
+
+def checked_user(user: str) -> str:
+    """Users reach the command lines of ssh and of a ProxyCommand."""
+    if _NOT_IN_USERS.search(user):
+        raise BadHost(f"{user!r} is not a user name")
+    return user

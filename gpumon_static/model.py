@@ -31,6 +31,14 @@ GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is wrong with a GPU: the name of a rule in health.py, and what was seen."""
+
+    rule: str
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Process:
     pid: int
     type: str | None = None
@@ -43,6 +51,9 @@ class Process:
     state: str | None = None
     """The state letters of ps, or `GONE`."""
     job: str | None = None
+    """What started it: `slurm:12345`, `docker:3f2a...`, `podman:...`, `pod:...`."""
+    command_line: str | None = None
+    """Only where the config asks for it."""
 
     @property
     def is_graphics_only(self) -> bool:
@@ -83,10 +94,19 @@ class Gpu:
     """Those of the whole GPU; the ones in a slice are in `slices`."""
     processes_known: bool = True
     """False where nvidia-smi gives no list (`N/A`), which is not the same as an empty one."""
+    faults: tuple[Fault, ...] = ()
 
     @property
     def all_processes(self) -> tuple[Process, ...]:
         return self.processes + tuple(p for s in self.slices for p in s.processes)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    mount: str
+    used_mib: float | None = None
+    total_mib: float | None = None
+    spins: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +119,12 @@ class Machine:
     load_15m: float | None = None
     ram_total_mib: float | None = None
     ram_used_mib: float | None = None
+    cpu_utilization: float | None = None
+    """Percent of all cores, while the host was asked."""
+    swap_total_mib: float | None = None
+    swap_used_mib: float | None = None
+    uptime_s: int | None = None
+    disks: tuple[Disk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +142,8 @@ class HostReading:
     machine: Machine = field(default_factory=Machine)
     warning: str | None = None
     """What nvidia-smi said beside good data, such as a corrupt infoROM."""
+    note: str | None = None
+    """For who runs it, and no fault: how the reading was made, where that is not as usual."""
 
     @property
     def ok(self) -> bool:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
 import click
 
-from gpumon_static.model import HostReading
+from gpumon_static.model import HostReading, Status
 
 
 class FetchReport:
-    def __init__(self, hosts: int, *, quiet: bool, verbose: bool) -> None:
+    def __init__(
+        self, hosts: int, *, quiet: bool, verbose: bool, before: Mapping[str, str] | None = None
+    ) -> None:
+        """`before`: each host's last status, to tell only of what changed since."""
         self._hosts = hosts
         self._quiet = quiet
         self._verbose = verbose
+        self._before = before
         self._failed = 0
         self._bar: Any = None
         self._task: Any = None
@@ -40,14 +45,24 @@ class FetchReport:
         if self._bar:
             self._bar.update(self._task, advance=1, failed=self._failed)
 
+    def say(self, line: str) -> None:
+        if not self._quiet:
+            self._print(f"gpumon-static: {line}")
+
     def _line(self, reading: HostReading) -> str | None:
+        if self._quiet:
+            return None
+        last = self._before.get(reading.host) if self._before is not None else None
         if not reading.ok:
-            return None if self._quiet else f"{reading.host}: {reading.status}: {reading.error}"
+            told = f"{reading.host}: {reading.status}: {reading.error}"
+            return None if last == reading.status else told
+        if last not in (None, Status.OK):
+            return f"{reading.host}: ok again; it was: {last}"
         if not self._verbose:
             return None
         gpus = "1 GPU" if len(reading.gpus) == 1 else f"{len(reading.gpus)} GPUs"
         told = f"{reading.host}: ok, {gpus} in {reading.fetch_seconds or 0:.2f} s"
-        return f"{told}; {reading.warning}" if reading.warning else told
+        return "; ".join(filter(None, (told, reading.warning, reading.note)))
 
     def _print(self, line: str) -> None:
         if self._bar:

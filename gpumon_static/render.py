@@ -1,4 +1,4 @@
-"""`gpumon-static render`: the last readings to the page."""
+"""`gpumon-static render`: the last readings to the site's pages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,46 @@ from datetime import datetime
 from pathlib import Path
 
 from gpumon_static.config import Config
-from gpumon_static.files import write_atomic
+from gpumon_static.files import write_for_web
+from gpumon_static.publish.branding import load_branding
+from gpumon_static.publish.exports import build_exports
 from gpumon_static.publish.html import render_page
+from gpumon_static.publish.privacy import Tier
+from gpumon_static.publish.pseudonyms import read_key
 from gpumon_static.publish.view import build_page
-from gpumon_static.store import snapshot
+from gpumon_static.store import events_file, snapshot, timelines
+from gpumon_static.store.history_schema import HistoryError, reading
 
 
 def render(config: Config, now: datetime) -> Path:
-    """Everything is made before anything is written: a failure leaves the last page as it was."""
+    """Everything is made before anything is written: a failure leaves the last pages as they were."""
     readings = snapshot.read(config.csv_path)
-    html = render_page(build_page(readings, config, now))
-    write_atomic(config.page_path, html)
+    branding = load_branding(config)
+    needs_key = any(page.users == Tier.PSEUDONYMS for page in config.pages)
+    key = read_key(config.paths.data) if needs_key else b""
+    past = _past(config, now)
+    pages = {
+        config.paths.site / spec.file: render_page(
+            build_page(readings, config, now, spec, key, past), branding
+        )
+        for spec in config.pages
+    }
+    memory = events_file.load(events_file.path_in(config.paths.data))
+    exports = build_exports(readings, config, now, memory, key, snapshot.text)
+    # The data before the pages that are read with it.
+    for name, content in exports.items():
+        write_for_web(config.paths.site / name, content)
+    for path, html in pages.items():
+        write_for_web(path, html)
     return config.page_path
+
+
+def _past(config: Config, now: datetime) -> timelines.Past | None:
+    """The page does without where there is none; why, `fetch` and `history` tell."""
+    if not config.history.enabled:
+        return None
+    try:
+        with reading(config.history_path) as connection:
+            return timelines.read(connection, now)
+    except HistoryError:
+        return None

@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from gpumon_static.config import BusyConfig
-from gpumon_static.model import Gpu, MigDevice, Process
+from gpumon_static.health import is_unusable
+from gpumon_static.model import GONE, Gpu, MigDevice, Process
+
+LEAST_GHOST_MIB = 256
+"""What drivers keep for themselves is less, and no sign of anything."""
 
 
 class State(StrEnum):
@@ -25,15 +29,55 @@ def gpu_state(gpu: Gpu, busy: BusyConfig) -> State:
     if gpu.slices:
         return _of_slices([slice_state(s, gpu, busy) for s in gpu.slices])
     held = _holds_memory(gpu.memory_used_mib, gpu.memory_total_mib, gpu.processes, busy)
-    return _state(gpu.utilization, held, gpu.processes, gpu.processes_known, busy)
+    return _if_usable(_state(gpu.utilization, held, gpu.processes, gpu.processes_known, busy), gpu)
 
 
 def slice_state(mig: MigDevice, gpu: Gpu, busy: BusyConfig) -> State:
     """nvidia-smi gives no utilization of a slice, so a taken slice is never called idle."""
-    siblings = [s for s in gpu.slices if s is not mig and s.gpu_instance == mig.gpu_instance]
-    shared = tuple(p for s in siblings for p in s.processes) if mig.gpu_instance is not None else ()
+    shared = _processes_beside(mig, gpu)
     held = _holds_memory(mig.memory_used_mib, mig.memory_total_mib, mig.processes, busy, elsewhere=shared)
-    return _state(None, held, mig.processes, gpu.processes_known, busy)
+    return _if_usable(_state(None, held, mig.processes, gpu.processes_known, busy), gpu)
+
+
+def slices_beside(mig: MigDevice, gpu: Gpu) -> list[MigDevice]:
+    """Other compute instances of the same GPU instance: they share one memory, and each reports all of it."""
+    if mig.gpu_instance is None:
+        return []
+    return [s for s in gpu.slices if s is not mig and s.gpu_instance == mig.gpu_instance]
+
+
+def sliced_memory_mib(gpu: Gpu) -> tuple[float, float]:
+    """Used and total of all slices together, what is shared counted once."""
+    first = [
+        s for i, s in enumerate(gpu.slices) if not any(s in slices_beside(o, gpu) for o in gpu.slices[:i])
+    ]
+    return sum(s.memory_used_mib or 0 for s in first), sum(s.memory_total_mib or 0 for s in first)
+
+
+def ghost_mib(gpu: Gpu, mig: MigDevice | None, busy: BusyConfig) -> float | None:
+    """Memory in use that no process accounts for; None where that cannot be told, or is nothing to tell."""
+    used, total = (mig or gpu).memory_used_mib, (mig or gpu).memory_total_mib
+    if (gpu.slices and mig is None) or used is None or not total or not gpu.processes_known:
+        return None
+    processes = mig.processes + _processes_beside(mig, gpu) if mig else gpu.processes
+    if any(process.memory_mib is None for process in processes):
+        return None
+    rest = used - sum(process.memory_mib or 0 for process in processes)
+    return rest if rest > max(LEAST_GHOST_MIB, total * busy.memory / 100) else None
+
+
+def gone_mib(processes: Iterable[Process]) -> float | None:
+    """What the driver still counts for processes that have ended."""
+    return sum(p.memory_mib or 0 for p in processes if p.state == GONE) or None
+
+
+def _processes_beside(mig: MigDevice, gpu: Gpu) -> tuple[Process, ...]:
+    return tuple(process for beside in slices_beside(mig, gpu) for process in beside.processes)
+
+
+def _if_usable(state: State, gpu: Gpu) -> State:
+    """Nobody can run on a GPU that is lost or wants a reset, however idle it looks."""
+    return State.UNKNOWN if state is State.FREE and is_unusable(gpu.faults) else state
 
 
 def _of_slices(states: list[State]) -> State:

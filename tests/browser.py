@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import http.server
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.builders import NOW
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -43,16 +48,15 @@ def chromium() -> Iterator[Browser]:
 def open_page(chromium: Browser, tmp_path: Path) -> Iterator[OpenPage]:
     """`open_page(html)` opens it from disk; `open_page(url=...)` what a server has.
 
-    Other arguments are those of a Playwright context; `at` sets the reader's clock.
+    Other arguments are those of a Playwright context; `at` sets the reader's clock, which goes on from there.
     """
     contexts: list[BrowserContext] = []
 
-    def open_it(html: str = "", *, url: str = "", at: Any = None, **options: Any) -> Opened:
+    def open_it(html: str = "", *, url: str = "", at: Any = NOW, **options: Any) -> Opened:
         context = chromium.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
         contexts.append(context)
         opened = _watch(context.new_page())
-        if at is not None:
-            opened.page.clock.set_fixed_time(at)
+        opened.page.clock.set_system_time(at)
         if not url:
             file = tmp_path / "index.html"
             file.write_text(html, encoding="utf-8")
@@ -63,6 +67,36 @@ def open_page(chromium: Browser, tmp_path: Path) -> Iterator[OpenPage]:
     yield open_it
     for context in contexts:
         context.close()
+
+
+@dataclass
+class Site:
+    """A web server with one page, which a test may change, and the paths that were asked of it."""
+
+    url: str
+    file: Path
+    asked: list[str]
+
+    def write(self, html: str) -> None:
+        self.file.write_text(html, encoding="utf-8")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    asked: list[str] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_request(self, *_: Any) -> None:
+            asked.append(self.path)
+
+        def log_error(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    threading.Thread(target=partial(server.serve_forever, poll_interval=0.05)).start()
+    yield Site(f"http://127.0.0.1:{server.server_port}/", tmp_path / "index.html", asked)
+    server.shutdown()
+    server.server_close()
 
 
 def _watch(page: Page) -> Opened:

@@ -17,6 +17,15 @@ settings.register_profile("gpumon", deadline=None, max_examples=100)
 settings.load_profile("gpumon")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="accept the output of now as golden")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-golden"))
+
+
 @pytest.fixture(scope="session")
 def gpu_hosts() -> Iterator[GpuHosts]:
     """One real sshd that is every host of 127.0.0.0/8; each address has its own stand-in nvidia-smi."""

@@ -10,9 +10,17 @@ want sshd openssh-server
 want ssh openssh-client
 want chromium chromium
 want busybox busybox
+want nginx nginx-light
+want caddy caddy
+want cron cron
+want curl curl
+want ip iproute2
+want systemd-analyze systemd
 want dash dash
 want tcsh tcsh
 want fish fish
+want prometheus prometheus
+want promtool prometheus
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

@@ -20,8 +20,8 @@ from types import TracebackType
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
 STAND_IN = """#!/bin/sh
-set -- $SSH_CONNECTION
-exec sh {answers}/$3
+address=${{SSH_CONNECTION#* * }}
+exec sh {answers}/${{address%% *}} "$@"
 """
 
 
@@ -66,10 +66,11 @@ class GpuHosts:
             "PasswordAuthentication no\n"
             "KbdInteractiveAuthentication no\n"
             "MaxStartups 1000\n"
-            f"SetEnv PATH={programs}:/usr/bin:/bin\n"
+            # A home of its own: a slow ~/.bashrc of the person who runs the tests is not our subject.
+            f"SetEnv PATH={programs}:/usr/bin:/bin HOME={self.directory}\n"
             # A host without a driver: no nvidia-smi on its PATH.
             "Match LocalAddress 127.77.0.0/16\n"
-            "  SetEnv PATH=/usr/bin:/bin\n"
+            f"  SetEnv PATH=/usr/bin:/bin HOME={self.directory}\n"
         )
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)

@@ -206,3 +206,48 @@ def test_any_host_text_is_expanded_or_refused(text: str) -> None:
     except hostlist.BadHost:
         return
     assert all(entry.name and not entry.name.startswith("-") for entry in entries)
+
+
+def test_disks_command_lines_and_names_of_people(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        "[common]\nhosts = ['a', 'b']\n[fetch]\ndisks = ['/', '/big data']\n"
+        "[hosts.b]\ndisks = '/scratch'\ncommand_lines = true\n"
+        "[site]\nshow_command_lines = true\nignore_faults = ['pcie-width']\n"
+        "[users]\nalice = 'Alice Liddell'\n'LAB\\bob' = 'Bob'\n",
+    )
+    assert [(h.disks, h.command_lines) for h in loaded.hosts] == [
+        (("/", "/big data"), False),
+        (("/scratch",), True),
+    ]
+    assert loaded.site.show_command_lines
+    assert loaded.site.ignore_faults == ("pcie-width",)
+    assert loaded.users == {"alice": "Alice Liddell", "LAB\\bob": "Bob"}
+
+
+def test_old_files_may_name_people_and_disks_too(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        "[common]\nhosts = a\n[fetch]\ndisks = /, /data\ncommand_lines = true\n[users]\nada = Ada L.\n",
+    )
+    assert (loaded.hosts[0].disks, loaded.hosts[0].command_lines) == (("/", "/data"), True)
+    assert loaded.users == {"ada": "Ada L."}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[fetch]\ndisks = ['data']", "fetch.disks: must be directories that begin with a slash, not 'data'"),
+        ('[fetch]\ndisks = ["/a\\nb"]', "fetch.disks: must be directories that begin with a slash"),
+        ("[fetch]\ncommand_lines = 'maybe'", "fetch.command_lines: must be true or false, not 'maybe'"),
+        (
+            "[site]\nignore_faults = ['ecc']",
+            "ecc: unknown rule of health; the nearest known one is ecc-errors",
+        ),
+        ("[users]\nada = 3", "users.ada: must be a text in quotes, not 3"),
+        ("users = 3", "users: must be a section"),
+    ],
+)
+def test_what_is_wrong_about_facts_and_people_is_told(tmp_path: Path, text: str, words: str) -> None:
+    whole = f"{text}\n[common]\nhosts = 'a'\n"
+    assert any(words in problem for problem in problems(tmp_path, whole))

@@ -167,7 +167,7 @@ def without_owners(gpu: Gpu) -> Gpu:
     """What the XML alone can tell: no owners, and neither names nor UUIDs of slices."""
 
     def bare(processes: tuple[Process, ...]) -> tuple[Process, ...]:
-        return tuple(replace(p, user=None, uid=None, elapsed_s=None, state=None) for p in processes)
+        return tuple(replace(p, user=None, uid=None, elapsed_s=None, state=None, job=None) for p in processes)
 
     slices = tuple(replace(s, uuid=None, profile=None, processes=bare(s.processes)) for s in gpu.slices)
     return replace(gpu, slices=slices, processes=bare(gpu.processes))

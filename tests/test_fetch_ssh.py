@@ -214,9 +214,14 @@ def test_a_host_that_hangs_up_at_once(gpu_hosts: GpuHosts, tmp_path: Path) -> No
         server.bind(("127.0.0.1", 0))
         server.listen()
         port = server.getsockname()[1]
-        threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
+
+        def hang_up_twice() -> None:
+            for _ in range(2):
+                server.accept()[0].close()
+
+        threading.Thread(target=hang_up_twice, daemon=True).start()
         done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, f"127.0.0.1:{port}"))
-    assert_failed(done, tmp_path, "127.0.0.1", "refused", "hung up before the login")
+    assert_failed(done, tmp_path, "127.0.0.1", "refused", "hung up before the login, twice")
 
 
 def test_a_hung_nvidia_smi(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -461,3 +466,18 @@ def test_one_connection_and_one_command_per_host(gpu_hosts: GpuHosts, tmp_path: 
     gpumon("fetch", "-c", gpu_hosts.config(tmp_path, host))
     assert count.read_text() == "run\n"
     assert log.read_text().count(f"Accepted publickey for {gpu_hosts.user}") >= 1
+
+
+def test_changes_tells_only_of_hosts_that_failed_or_came_back(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    steady, flapping = gpu_hosts.add_xml(xml("a")), gpu_hosts.add_xml(xml("b"))
+    config = gpu_hosts.config(tmp_path, steady, flapping, "127.0.0.1:1")
+    first = gpumon("fetch", "--changes", "-c", config).stderr
+    assert first.startswith("127.0.0.1: refused: ")
+    assert first.count("\n") == 1
+    assert gpumon("fetch", "--changes", "-c", config).stderr == ""
+    good = (gpu_hosts.answers / flapping).read_text()
+    (gpu_hosts.answers / flapping).write_text("exit 9")
+    assert gpumon("fetch", "--changes", "-c", config).stderr.startswith(f"{flapping}: driver: ")
+    assert gpumon("fetch", "--changes", "-c", config).stderr == ""
+    (gpu_hosts.answers / flapping).write_text(good)
+    assert gpumon("fetch", "--changes", "-c", config).stderr == f"{flapping}: ok again; it was: driver\n"

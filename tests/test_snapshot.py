@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process, Status
 from gpumon_static.store import snapshot
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 
@@ -45,6 +45,7 @@ processes = st.lists(
         elapsed_s=maybe(counts),
         state=maybe(st.sampled_from(["R", "Sl+", "gone"])),
         job=maybe(texts),
+        command_line=maybe(texts),
     ),
     max_size=3,
 ).map(tuple)
@@ -76,9 +77,24 @@ gpus = st.builds(
     slices=st.lists(mig_devices, max_size=3, unique_by=lambda s: s.index).map(tuple),
     processes=processes,
     processes_known=st.booleans(),
+    faults=st.lists(st.builds(Fault, st.from_regex("[a-z-]+", fullmatch=True), maybe(texts))).map(tuple),
+)
+disks = st.builds(
+    Disk, texts.map(lambda text: "/" + text), maybe(numbers), maybe(numbers), maybe(st.booleans())
 )
 machines = st.builds(
-    Machine, maybe(counts), maybe(numbers), maybe(numbers), maybe(numbers), maybe(numbers), maybe(numbers)
+    Machine,
+    cpu_count=maybe(counts),
+    load_1m=maybe(numbers),
+    load_5m=maybe(numbers),
+    load_15m=maybe(numbers),
+    ram_total_mib=maybe(numbers),
+    ram_used_mib=maybe(numbers),
+    cpu_utilization=maybe(numbers),
+    swap_total_mib=maybe(numbers),
+    swap_used_mib=maybe(numbers),
+    uptime_s=maybe(counts),
+    disks=st.lists(disks, max_size=3).map(tuple),
 )
 readings = st.builds(
     HostReading,
@@ -92,6 +108,7 @@ readings = st.builds(
     gpus=st.lists(gpus, max_size=3, unique_by=lambda g: g.index).map(tuple),
     machine=machines,
     warning=maybe(texts),
+    note=maybe(texts),
 )
 
 
@@ -149,6 +166,25 @@ def test_a_file_with_only_the_columns_of_the_contract_is_read(tmp_path: Path) ->
     (found,) = snapshot.read(path)
     assert found.gpus[0].utilization == 3
     assert (found.gpus[0].processes[0].name, found.gpus[0].processes[0].user) == ("NA", "null")
+
+
+def test_faults_and_disks_read_as_a_person_expects_them(tmp_path: Path) -> None:
+    faults = (Fault("ecc-errors", "uncorrected: 5 in DRAM"), Fault("remap-failure"), Fault("x", "a; b"))
+    machine = Machine(disks=(Disk("/", 59799.0, 467850.0, False), Disk("/big data", 7340032.0, None, True)))
+    snapshot.write(tmp_path / "x.csv", [reading("a", [gpu(0, faults=faults)], machine=machine)])
+    (row,) = rows(tmp_path / "x.csv")
+    assert row["gpu_faults"] == r"ecc-errors: uncorrected: 5 in DRAM; remap-failure; x: a\; b"
+    assert row["disks"] == "/ 59799/467850 ssd; /big data 7340032/- hdd"
+
+
+def test_new_columns_come_after_those_of_older_files(tmp_path: Path) -> None:
+    snapshot.write(tmp_path / "x.csv", [reading("a", [gpu()])])
+    header = (tmp_path / "x.csv").read_text().splitlines()[0].split(",")
+    assert header[len(CONTRACT) : len(CONTRACT) + 3] == ["uid", "process_state", "gpu_bus_id"]
+    assert header[-8:] == [
+        "gpu_faults", "command_line", "cpu_utilization", "swap_used_mib", "swap_total_mib", "uptime_s", "disks",
+        "note",
+    ]  # fmt: skip
 
 
 HEADER = ",".join(CONTRACT) + "\n"

@@ -69,7 +69,10 @@ def test_a_host_header_tells_group_note_software_and_machine() -> None:
     assert (view.name, view.domain) == ("gpu01", ".lab.example")
     assert (view.group, view.note) == ("vision", "reserved until 1 December")
     assert view.software == ("driver 550.90.07", "CUDA 12.4")
-    assert view.machine == (Fact("CPUs", "64"), Fact("load", "12.1"), Fact("RAM", "120 / 512 GB"))
+    assert view.machine == (Fact("CPUs", "64"), Fact("load", "12.1"))
+    assert [(m.label, m.bar.percent, str(m.bar.quantity)) for m in view.meters] == [
+        ("RAM", 23, "120 / 512 GB")
+    ]
     assert view.summary == "2 of 2 free"
 
 
@@ -272,7 +275,7 @@ def test_a_desktop_does_not_hold_a_gpu_but_is_listed() -> None:
 
 def test_memory_in_use_without_any_process_says_so() -> None:
     card = card_of(gpu(memory_used_mib=40000.0))
-    assert (card.word, card.holder.text) == ("held idle", "no process to be seen")
+    assert (card.word, card.holder.text) == ("held idle", "39 GB held by no process")
 
 
 @pytest.mark.parametrize(
@@ -348,6 +351,7 @@ def test_a_tooltip_tells_the_facts_of_the_board() -> None:
     card = card_of(gpu(memory_used_mib=20480.0, fan_percent=41.0, temperature_c=63.0))
     assert facts(card) == {
         "Memory free": "60 / 80 GB",
+        "Held by no process": "20 GB",
         "Temperature": "63 °C",
         "Fan": "41 %",
         "Power": "52 / 400 W",

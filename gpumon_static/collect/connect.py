@@ -1,4 +1,4 @@
-"""A TCP connection to a host's SSH port, and what its failures mean."""
+"""A connection to a host's SSH port, and what its failures mean."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
+from gpumon_static.collect.text import one_line
+from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.errors import HostError
 from gpumon_static.hostlist import with_port
 from gpumon_static.model import Status
 
 _UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.EADDRNOTAVAIL}
+
+
+RETRY_AFTER = 1.0
+"""Seconds after which a host that hung up is tried once more."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,17 @@ class Endpoint:
 
     def __str__(self) -> str:
         return with_port(self.hostname, self.port)
+
+
+class HungUp(HostError):
+    """The host ended the connection before the login: worth a second try."""
+
+    def __init__(self, to: Endpoint | str, said: str | None = None) -> None:
+        told = f" ({said})" if said else ""
+        super().__init__(
+            Status.REFUSED,
+            f"{to} hung up before the login{told}, twice: sshd's MaxStartups or a firewall",
+        )
 
 
 class Budget:
@@ -46,11 +64,18 @@ class Budget:
         return HostError(Status.TIMEOUT, self._on_end)
 
     @contextmanager
+    def stopped(self) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._end += time.monotonic() - started
+
+    @contextmanager
     def turn(self, gate: threading.Semaphore) -> Iterator[None]:
         """Wait for a place, with the clock stopped; go ahead without one rather than wait too long."""
-        started = time.monotonic()
-        placed = gate.acquire(timeout=self.seconds)
-        self._end += time.monotonic() - started
+        with self.stopped():
+            placed = gate.acquire(timeout=self.seconds)
         try:
             yield
         finally:
@@ -58,47 +83,77 @@ class Budget:
                 gate.release()
 
 
-class HearingSocket(socket.socket):
-    """Remembers the first words of the other side, for when they turn out not to be SSH."""
+class Wire(Protocol):
+    """What a socket and a channel of paramiko have in common."""
 
-    heard = b""
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytes, /) -> int: ...
+    def settimeout(self, seconds: float | None, /) -> None: ...
+    def close(self) -> None: ...
 
-    def recv(self, size: int, flags: int = 0) -> bytes:
-        data = super().recv(size, flags)
+
+class Line:
+    """A wire on which the other side has begun to speak; its first words may turn out not to be SSH."""
+
+    def __init__(self, wire: Wire, first: bytes) -> None:
+        self._wire = wire
+        self._unread = first
+        self._closed = False
+        self.heard = first[:80]
+        self.send = wire.send
+        self.settimeout = wire.settimeout
+
+    def recv(self, size: int) -> bytes:
+        if self._unread:
+            data, self._unread = self._unread[:size], self._unread[size:]
+            return data
+        data = self._wire.recv(size)
         if len(self.heard) < 80:
             self.heard += data[:80]
         return data
 
+    def close(self) -> None:
+        self._closed = True
+        self._wire.close()
 
-def connect(to: Endpoint, budget: Budget) -> HearingSocket:
-    """A connection on which the other side has begun to speak."""
-    sock = _connect(to, budget)
+    @property
+    def first_words(self) -> str | None:
+        return one_line(self.heard.decode("utf-8", errors="replace"))
+
+
+def connect(to: Endpoint, budget: Budget, trace: Trace) -> Line:
+    started = time.monotonic()
+    wire = _connect(to, budget, trace)
+    trace.done(Step.PORT, f"{to} open after {time.monotonic() - started:.2f} s")
+    return greeted(wire, to, budget)
+
+
+def greeted(wire: Wire, to: Endpoint, budget: Budget) -> Line:
+    """The wire as a line, once the other side speaks."""
     try:
-        sock.settimeout(budget.left())
-        if not sock.recv(1, socket.MSG_PEEK):
-            raise hung_up(to)
-        sock.heard = b""
+        wire.settimeout(budget.left())
+        first = wire.recv(256)
+        if not first:
+            raise HungUp(to)
     except TimeoutError as error:
-        sock.close()
+        wire.close()
         reason = f"{to} takes connections and says nothing for {budget.seconds:g} s"
         raise HostError(Status.TIMEOUT, reason) from error
     except OSError as error:
-        sock.close()
-        raise hung_up(to) from error
+        wire.close()
+        raise HungUp(to) from error
     except HostError:
-        sock.close()
+        wire.close()
         raise
-    return sock
+    return Line(wire, first)
 
 
-def hung_up(to: Endpoint) -> HostError:
-    return HostError(Status.REFUSED, f"{to} hung up before the login: sshd's MaxStartups, or a firewall")
-
-
-def _connect(to: Endpoint, budget: Budget) -> HearingSocket:
+def _connect(to: Endpoint, budget: Budget, trace: Trace) -> socket.socket:
+    found = _addresses(to)
+    trace.done(Step.NAME, ", ".join(dict.fromkeys(str(address[0]) for *_, address in found)))
     error_seen: OSError | None = None
-    for family, kind, protocol, _, address in _addresses(to):
-        sock = HearingSocket(family, kind, protocol)
+    for family, kind, protocol, _, address in found:
+        sock = socket.socket(family, kind, protocol)
         sock.settimeout(budget.left())
         try:
             sock.connect(address)

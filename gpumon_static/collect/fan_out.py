@@ -21,19 +21,26 @@ from gpumon_static.model import HostReading, Status
 
 Read = Callable[[HostConfig], HostReading]
 
+Patience = Callable[[HostConfig], float]
+"""Seconds after which a host's thread is taken to be stuck."""
+
 SLACK = 2.0
-"""Seconds past its own limits after which a host's thread is taken to be stuck."""
+
+
+def past_its_limits(host: HostConfig) -> float:
+    # The wait for a turn at the handshake may take as long as the connecting itself.
+    return 2 * host.connect_timeout + host.command_timeout + SLACK
 
 
 @dataclass(frozen=True)
 class _Running:
     host: HostConfig
     started: float
+    patience: Patience
 
     @property
     def limit(self) -> float:
-        # The wait for a turn at the handshake may take as long as the connecting itself.
-        return self.started + 2 * self.host.connect_timeout + self.host.command_timeout + SLACK
+        return self.started + self.patience(self.host)
 
 
 def fan_out(
@@ -43,6 +50,7 @@ def fan_out(
     workers: int,
     deadline: float,
     clock: Callable[[], datetime],
+    patience: Patience = past_its_limits,
     on_reading: Callable[[HostReading], None] = lambda _: None,
 ) -> list[HostReading]:
     waiting = deque(hosts)
@@ -61,7 +69,7 @@ def fan_out(
     while len(done) < len(hosts):
         while waiting and len(running) < workers and time.monotonic() < end:
             host = waiting.popleft()
-            running[host.name] = _Running(host, time.monotonic())
+            running[host.name] = _Running(host, time.monotonic(), patience)
             threading.Thread(target=_answer, args=(host, read, clock, answers), daemon=True).start()
         until = min([end, *(r.limit for r in running.values())])
         try:
@@ -69,7 +77,7 @@ def fan_out(
         except Empty:
             now = time.monotonic()
             if now >= end:
-                running.update({h.name: _Running(h, now) for h in waiting})
+                running.update({h.name: _Running(h, now, patience) for h in waiting})
                 waiting.clear()
             for late in [r for r in running.values() if now >= min(r.limit, end)]:
                 finish(_late(late, now, deadline if now >= end else None, clock()))

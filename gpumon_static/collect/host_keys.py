@@ -6,39 +6,53 @@ import shlex
 
 import paramiko
 
-from gpumon_static.collect.connect import Endpoint
-from gpumon_static.collect.known_hosts import KnownHosts, Verdict
+from gpumon_static.collect.known_hosts import KnownHosts, Verdict, lookup_name
+from gpumon_static.collect.target import Target
+from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 
 
-def judge(key: paramiko.PKey, at: Endpoint, known: KnownHosts, *, accept_new: bool) -> Verdict:
+def judge(transport: paramiko.Transport, target: Target, known: KnownHosts, trace: Trace) -> Verdict:
     """`KNOWN`, or `OTHER_TYPE` where the host should be asked for another key; else a `HostError`."""
-    verdict = known.verdict(at.hostname, at.port, key.get_name(), key.get_base64())
-    if verdict is Verdict.UNKNOWN and accept_new:
-        known.learn(at.hostname, at.port, key.get_name(), key.get_base64())
-        return Verdict.KNOWN
-    if verdict in (Verdict.KNOWN, Verdict.OTHER_TYPE):
-        return verdict
-    raise refusal(key, at, known, verdict)
+    key, named = transport.get_remote_server_key(), target.known_as
+    verdict = known.verdict(named.hostname, named.port, key.get_name(), key.get_base64())
+    how = f"in {known.path}"
+    if verdict is Verdict.UNKNOWN and target.accept_new:
+        known.learn(named.hostname, named.port, key.get_name(), key.get_base64())
+        verdict, how = Verdict.KNOWN, f"new, now in {known.path}"
+    if verdict is Verdict.KNOWN:
+        trace.done(Step.HOST_KEY, f"{key.get_name()} {how}")
+    elif verdict is not Verdict.OTHER_TYPE:
+        raise refusal(key, target, known, verdict)
+    return verdict
 
 
-def refusal(key: paramiko.PKey, at: Endpoint, known: KnownHosts, verdict: Verdict) -> HostError:
+def refusal(key: paramiko.PKey, target: Target, known: KnownHosts, verdict: Verdict) -> HostError:
     """With the line that mends it."""
     shown = f"{key.get_name()} {key.fingerprint}"
+    add = _line_that_adds(key, target, known)
+    name = shlex.quote(lookup_name(target.known_as.hostname, target.known_as.port))
     file = shlex.quote(str(known.path))
-    default = at.port == 22
-    scan = f"ssh-keyscan {'' if default else f'-p {at.port} '}{at.hostname} >> {file}"
-    name = at.hostname if default else f"'[{at.hostname}]:{at.port}'"
     reasons = {
-        Verdict.UNKNOWN: f"unknown host key; compare {shown} with the host's own, then: {scan}",
+        Verdict.UNKNOWN: f"unknown host key; compare {shown} with the host's own, then: {add}",
         Verdict.CHANGED: f"HOST KEY CHANGED to {shown}: reinstalled, or somebody in between;"
-        f" if it is right: ssh-keygen -R {name} -f {file} && {scan}",
+        f" if it is right: ssh-keygen -R {name} -f {file} && {add}",
         Verdict.REVOKED: f"the host key {shown} is revoked in {known.path}",
         Verdict.AUTHORITY_ONLY: f"{known.path} has only a certificate authority for this host, and paramiko"
-        f' checks no host certificates; use transport = "openssh", or compare {shown}, then: {scan}',
+        f' checks no host certificates; use transport = "openssh", or compare {shown}, then: {add}',
     }
     return HostError(Status.HOST_KEY, reasons[verdict])
+
+
+def _line_that_adds(key: paramiko.PKey, target: Target, known: KnownHosts) -> str:
+    file = shlex.quote(str(known.path))
+    if target.via or target.proxy_command or target.known_as != target.at:
+        # ssh-keyscan knows neither jump hosts nor aliases.
+        named = lookup_name(target.known_as.hostname, target.known_as.port)
+        return f"echo {shlex.quote(f'{named} {key.get_name()} {key.get_base64()}')} >> {file}"
+    port = "" if target.at.port == 22 else f"-p {target.at.port} "
+    return f"ssh-keyscan {port}{target.at.hostname} >> {file}"
 
 
 def prefer(transport: paramiko.Transport, key_types: set[str], *, only: bool) -> None:

@@ -59,7 +59,9 @@ class Entry:
 class KnownHosts:
     path: Path
     entries: list[Entry] = field(default_factory=list)
+    all_key_types: set[str] = field(default_factory=set)
     _by_key: dict[str, list[Entry]] = field(default_factory=dict)
+    _about: dict[str, list[Entry]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -78,6 +80,9 @@ class KnownHosts:
     def add(self, entry: Entry) -> None:
         self.entries.append(entry)
         self._by_key.setdefault(entry.key, []).append(entry)
+        self._about.clear()
+        if entry.marker is None:
+            self.all_key_types.add(entry.key_type)
 
     def verdict(self, name: str, port: int, key_type: str, key: str) -> Verdict:
         named = lookup_name(name, port)
@@ -88,7 +93,7 @@ class KnownHosts:
         # As ssh does: a key that is known for the name without a port is good on any port.
         if any(e.marker is None and (e.matches(named) or e.matches(plain)) for e in same_key):
             return Verdict.KNOWN
-        about_it = [e for e in self.entries if e.matches(named)]
+        about_it = self._entries_about(named)
         types = {e.key_type for e in about_it if e.marker is None}
         if key_type in types:
             return Verdict.CHANGED
@@ -98,11 +103,20 @@ class KnownHosts:
         return Verdict.AUTHORITY_ONLY if authorities else Verdict.UNKNOWN
 
     def key_types(self, name: str, port: int) -> set[str]:
-        named = lookup_name(name, port)
-        return {e.key_type for e in self.entries if e.marker is None and e.matches(named)}
+        return {e.key_type for e in self._entries_about(lookup_name(name, port)) if e.marker is None}
 
-    def all_key_types(self) -> set[str]:
-        return {e.key_type for e in self.entries if e.marker is None}
+    def _entries_about(self, named: str) -> list[Entry]:
+        """All that carry this name, which takes a while: each hashed one has to be hashed for it."""
+        found = self._about.get(named)
+        if found is None:
+            message, digest = named.encode(), hmac.digest
+            found = [
+                e
+                for e in self.entries
+                if (digest(e.salt, message, "sha1") == e.digest if e.salt else e.matches(named))
+            ]
+            self._about[named] = found
+        return found
 
     def learn(self, name: str, port: int, key_type: str, key: str) -> None:
         """`accept-new`: from here on this host is known. One whole line, in one write."""

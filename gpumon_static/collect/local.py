@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from gpumon_static.collect import probe, program
+from dataclasses import dataclass
+
+from gpumon_static.collect import probe
+from gpumon_static.collect.program import Late, Programs
+from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.config import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 
 
-def read(host: HostConfig) -> bytes:
-    try:
-        finished = program.run(["sh", "-s"], probe.stdin(host.command_timeout), host.command_timeout)
-    except TimeoutError:
-        raise HostError(
-            Status.TIMEOUT, f"the probe did not finish within {host.command_timeout:g} s"
-        ) from None
-    except OSError as error:
-        raise HostError(Status.ERROR, f"cannot start sh: {error.strerror}") from error
-    return finished.output or finished.errors
+@dataclass(frozen=True)
+class LocalReader:
+    programs: Programs
+
+    def __call__(self, host: HostConfig, trace: Trace) -> bytes:
+        for step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
+            trace.done(step, "this machine, without SSH")
+        try:
+            finished = self.programs.run(
+                ["sh", "-s"], probe.stdin(host), host.command_timeout, trace
+            )
+        except Late:
+            raise HostError(
+                Status.TIMEOUT, f"the probe did not finish within {host.command_timeout:g} s"
+            ) from None
+        except OSError as error:
+            raise HostError(Status.ERROR, f"cannot start sh: {error.strerror}") from error
+        return finished.output or finished.errors

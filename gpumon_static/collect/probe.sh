@@ -9,36 +9,200 @@
 #   ...
 #   @@gpumon 4f1d... end           nothing was cut off
 #
-# GPUMON_TIMEOUT: seconds that nvidia-smi may take. GPUMON_PROC: another /proc, for the demo cluster.
+# GPUMON_TIMEOUT: seconds that nvidia-smi may take. GPUMON_DISKS: mount points, one per line.
+# GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the asker can unpack the XML.
+# GPUMON_PROC, GPUMON_SYS: for the tests and the demo.
 
-section() { printf '\n@@gpumon %s %s\n' "$token" "$1"; }
+newline='
+'
 
-# A driver that hangs must not keep a process here for ever; where there is no `timeout`, sshd ends us.
+section() { printf '\n@@gpumon %s %s\n' "$token" "$1" >&3; }
+
+# Runs what may hang, for so many seconds, and no longer than somebody listens. sshd does not tell when
+# the connection breaks, so once a second an empty line is written: that fails then. With `setsid` all
+# that the command starts is one group, to be ended together. Its stderr is 4.
 limited() {
-  if timeout -k 2 5 true 2>/dev/null; then
-    timeout -k 2 "$limit" "$@"
-  elif timeout 5 true 2>/dev/null; then
-    timeout "$limit" "$@"
+  most=$1
+  ended=$2
+  shift 2
+  group=
+  if command -v setsid >/dev/null; then
+    group=-
+    set -- setsid "$@"
+  fi
+  "$@" 2>&4 3>&- 4>&- &
+  job=$!
+  watch >/dev/null &
+  watcher=$!
+  wait "$job"
+  set -- $?
+  kill "$watcher"
+  return "$1"
+}
+
+watch() {
+  trap 'kill $!; exit' TERM
+  trap '' PIPE
+  while [ "$most" -gt 0 ]; do
+    a_second
+    most=$((most - 1))
+    printf '\n' >&3 && kill -0 "$$" || leave
+  done
+  kill -9 "$group$job"
+  a_second
+  # Still here: what hangs in the kernel cannot be killed. We can go all the same.
+  section "$ended"
+  echo 124 >&3
+  section end
+  leave
+}
+
+a_second() {
+  sleep 1 3>&- 4>&- &
+  wait $!
+}
+
+leave() {
+  kill -9 "$group$job"
+  read -r _ _ _ parent _ </proc/self/stat
+  kill -9 "$parent" "$$"
+  exit
+}
+
+# nvidia-smi's XML without what nobody asks for (four fifths are clocks that the GPU could be set to; the
+# list of old processes may be as long). Then, on stderr, whether `-L` is needed, and the PIDs for ps.
+# `-L`: only there a slice of a GPU has a name, and a GPU that is missing here a number.
+filter='
+  skipped { if (/<\/accounted_processes>/) { skipped = 0; print } next }
+  /^[ \t]*<supported_graphics_clock>[0-9]* MHz<\/supported_graphics_clock>[ \t\r]*$/ { next }
+  /<accounted_processes>/ && !/<\/accounted_processes>/ { skipped = 1 }
+  { sub(/^[ \t]+/, ""); print }
+  /<current_mig>Enabled|Unable to determine the device handle/ { list = 1 }
+  match($0, /<attached_gpus>[0-9]+/) { attached = substr($0, RSTART + 15, RLENGTH - 15) }
+  { gpus += gsub(/<gpu id=/, "&") }
+  /<(compute_)?processes>/ { listed = 1 }
+  listed {
+    while (match($0, /<pid>[0-9]+/)) {
+      pid = substr($0, RSTART + 5, RLENGTH - 5)
+      $0 = substr($0, RSTART + RLENGTH)
+      if (length(pid) < 10 && !seen[pid]++ && count++ < 2000) pids = pids " " pid
+    }
+  }
+  /<\/(compute_)?processes>/ { listed = 0 }
+  END { printf "\n%s%s", (list || attached + 0 > gpus + 0 ? "list" : "no"), pids >"/dev/stderr" }'
+
+ask_nvidia_smi() {
+  section smi-stderr
+  if command -v nvidia-smi >/dev/null; then
+    xml=$(limited "$limit" smi-status nvidia-smi -q -x 4>&3)
+    status=$?
   else
-    "$@"
+    xml=
+    status=127
+  fi
+  section smi-status
+  echo "$status"
+  if [ "$GPUMON_GZIP" = yes ] && command -v gzip >/dev/null; then
+    section smi-gz
+    found=$({ printf '%s\n' "$xml" | awk "$filter" 2>&4 | gzip -1 >&3; } 4>&1)
+  else
+    section smi
+    found=$(printf '%s\n' "$xml" | awk "$filter" 2>&1 >&3)
+  fi
+  found=${found##*"$newline"}
+  pids=${found#* }
+  case $found in
+    list*)
+      section smi-list
+      limited "$short" list-status nvidia-smi -L
+      ;;
+  esac
+  case $found in *' '*) ;; *) pids= ;; esac
+}
+
+# One line per PID: pid uid elapsed state user(32) command; or command(16) arguments. Our own PID is in the list, so
+# that ps succeeds where it understands the options, and its answer is complete.
+list_processes() {
+  IFS=,
+  all="$*"
+  IFS=' '
+  if [ "$command_lines" = yes ]; then
+    # Arguments are in the memory of a process, and one that hangs may keep who reads them.
+    listed=$(limited "$short" ps-status \
+      ps --cols 300 -o pid= -o uid= -o etime= -o stat= -o user:32= -o comm:16= -o args= -p "$all") && return
+    command_lines=
+  fi
+  listed=$(ps -ww -o pid= -o uid= -o etime= -o stat= -o user:32= -o comm= -p "$all") && return
+  listed=$(owners "$@")
+}
+
+# What anybody may know of a process: whose it is. For a host without procps, or one that hides the rest.
+owners() { cd "$proc" && stat -c '%n %u - - %-32U' "$@"; }
+
+# With hidepid a process that ps does not list may well be there. The first one always is.
+look_behind_hidepid() {
+  read -r line <"$proc/1/stat" && return
+  section hidden
+  if [ -d "$proc/1" ]; then
+    (owners "$@")
+  else
+    echo all
   fi
 }
 
-# One line per PID: pid uid elapsed state user(32) command. Our own PID is in the list, so that ps
-# succeeds where it understands the options, and its answer is complete.
-list_processes() {
-  ps -ww -o pid= -o uid= -o etime= -o stat= -o user:32= -o comm= -p "$$${pids:+,$pids}" 2>/dev/null && return
-  for pid in $(echo "$$,$pids" | tr ',' ' '); do
-    read -r name 2>/dev/null <"$proc/$pid/comm" || continue
-    # shellcheck disable=SC2046
-    printf '%s %s - - %-32s %s\n' "$pid" $(stat -c '%u %U' "$proc/$pid" 2>/dev/null || echo '- -') "$name"
+# Slurm, Docker and their like leave their mark in the cgroup of a process.
+find_jobs() {
+  paths=
+  for pid; do
+    paths="$paths $pid/cgroup"
   done
+  section cgroups
+  # shellcheck disable=SC2086
+  groups=$(cd "$proc" && grep ':/.' /dev/null $paths)
+  printf '%s\n' "$groups"
+}
+
+# The names behind the numbers in cgroups and in ps, which also cuts a name of more than 32 letters.
+find_names() {
+  strangers=
+  IFS=$newline
+  for line in $groups; do
+    case $line in
+      */uid_[0-9]*) uid=${line##*/uid_} ;;
+      */user-[0-9]*.slice*) uid=${line##*/user-} ;;
+      *) continue ;;
+    esac
+    uid=${uid%%[!0-9]*}
+    case $listed in *" $uid "*) ;; *) ask_for "$uid" ;; esac
+  done
+  for line in $listed; do
+    IFS=' '
+    # shellcheck disable=SC2086
+    set -- $line
+    case $5 in
+      "$2") ask_for "$2" ;;
+      *+) [ "${#5}" -lt 32 ] || ask_for "$2" ;;
+    esac
+    IFS=$newline
+  done
+  IFS=' '
+  if [ "$strangers" ]; then
+    section names
+    # shellcheck disable=SC2086
+    getent passwd $strangers
+  fi
+}
+
+ask_for() {
+  case " $strangers " in *" $1 "*) ;; *) strangers="$strangers${strangers:+ }$1" ;; esac
 }
 
 # With the shell's own words only: a process less is a process less, on every host, every five minutes.
 describe_machine() {
   section load
   read -r line <"$proc/loadavg" && echo "$line"
+  section uptime
+  read -r line _ <"$proc/uptime" && echo "$line"
   section cpus
   count=0
   while read -r name _; do
@@ -52,9 +216,70 @@ describe_machine() {
   section memory
   while read -r line; do
     case $line in
-      MemTotal:* | MemFree:* | MemAvailable:* | Buffers:* | Cached:*) echo "$line" ;;
+      MemTotal:* | MemFree:* | MemAvailable:* | Buffers:* | Cached:* | SwapTotal:* | SwapFree:*) echo "$line" ;;
     esac
   done <"$proc/meminfo"
+}
+
+# How busy it was since we came. The kernel counts hundredths of a second, per core; under a fifth of a
+# second they tell nothing.
+describe_cpu() {
+  cpu_before=$cpu
+  ticks_before=$ticks
+  read_cpu
+  if [ "$ticks" -gt "$ticks_before" ] && [ $((ticks - ticks_before)) -lt $((20 * count)) ]; then
+    sleep 0.25
+    read_cpu
+  fi
+  section cpu
+  printf '%s\n%s\n' "$cpu_before" "$cpu"
+}
+
+read_cpu() {
+  read -r _ a b c d e f g h _ <"$proc/stat"
+  cpu="$a $b $c $d $e $f $g $h"
+  ticks=$((${a:-0} + ${b:-0} + ${c:-0} + ${d:-0} + ${e:-0} + ${f:-0} + ${g:-0} + ${h:-0}))
+}
+
+# The last section, because a file system behind a dead server hangs. The root does not.
+describe_disks() {
+  section disks
+  IFS=$newline
+  # shellcheck disable=SC2086
+  set -- $disks
+  IFS=' '
+  filesystems=
+  spinning=
+  if [ "$*" != / ]; then
+    filesystems=$(limited "$short" disks-status df -kP "$@")
+  fi
+  case $filesystems in *%*) ;; *) filesystems=$(df -kP /) ;; esac
+  IFS=$newline
+  for line in $filesystems; do
+    does_it_spin "${line%% *}"
+    spinning="$spinning$rotational $line$newline"
+  done
+  printf '%s' "$spinning"
+}
+
+does_it_spin() {
+  rotational=-
+  name=${1#/dev/}
+  case $1 in
+    /dev/mapper/*)
+      set +f
+      for path in "$sys"/block/dm-*; do
+        read -r mapped <"$path/dm/name" && [ "/dev/mapper/$mapped" = "$1" ] && name=${path##*/}
+      done
+      set -f
+      ;;
+    /dev/*) ;;
+    *) return ;;
+  esac
+  # A partition has its disk above it.
+  for path in "$name" "$name/.."; do
+    read -r rotational <"$sys/class/block/$path/queue/rotational" && return
+  done
 }
 
 main() {
@@ -62,45 +287,45 @@ main() {
   PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/usr/local/nvidia/bin:/opt/bin:/usr/lib/wsl/lib:/run/current-system/sw/bin
   export LC_ALL PATH
   limit=${GPUMON_TIMEOUT:-25}
+  short=$((limit < 5 ? limit : 5))
+  disks=${GPUMON_DISKS-/}
+  command_lines=$GPUMON_COMMAND_LINES
   proc=${GPUMON_PROC:-/proc}
-  read -r token </proc/sys/kernel/random/uuid 2>/dev/null ||
-    token=$(od -An -N8 -tx1 /dev/urandom 2>/dev/null | tr -d ' \n')
+  sys=${GPUMON_SYS:-/sys}
+  IFS=' '
+  set -f
+  # 3: out, also from inside $(...).
+  exec 3>&1 4>/dev/null 2>/dev/null
+  read -r token </proc/sys/kernel/random/uuid || token=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
   token=${token:-$$}
   printf '\n@@gpumon begin 1 %s\n' "$token"
 
   section clock
   date +%s
-
-  # stderr goes straight out, through 3; stdout is kept, because the PIDs to ask ps for are in it.
-  exec 3>&1
-  section smi-stderr
-  if command -v nvidia-smi >/dev/null 2>&1; then
-    xml=$(limited nvidia-smi -q -x 2>&3)
-    status=$?
-  else
-    xml=
-    status=127
-  fi
-  section smi-status
-  echo "$status"
-  # Four fifths of an answer are clocks that the GPU could be set to; nobody asks for those.
-  section smi
-  printf '%s\n' "$xml" |
-    sed '/^[[:space:]]*<supported_graphics_clock>[0-9]* MHz<\/supported_graphics_clock>[[:space:]]*$/d'
-
-  pids=$(printf '%s\n' "$xml" | awk '
-    /<(compute_)?processes>/ { listed = 1 }
-    listed && /<pid>/ {
-      gsub(/[^0-9]/, "")
-      if ($0 != "" && !seen[$0]++ && count++ < 2000) printf "%s%s", (count > 1 ? "," : ""), $0
-    }
-    /<\/(compute_)?processes>/ { listed = 0 }')
-  section ps
-  list_processes
-
-  describe_machine 2>/dev/null
-
+  read_cpu
+  ask_nvidia_smi
+  # At once, because each line that is written alone is a packet to pack and to unpack.
+  facts=$(describe_all 3>&1)
+  printf '%s\n' "$facts"
+  if [ "$disks" ]; then describe_disks; fi
   section end
+}
+
+describe_all() {
+  # shellcheck disable=SC2086
+  list_processes "$$" $pids
+  section ps
+  printf '%s\n' "$listed"
+  if [ "$command_lines" = yes ]; then section with-arguments; fi
+  if [ "$pids" ]; then
+    # shellcheck disable=SC2086
+    look_behind_hidepid $pids
+    # shellcheck disable=SC2086
+    find_jobs $pids
+    find_names
+  fi
+  describe_machine
+  describe_cpu
 }
 
 main </dev/null

@@ -6,19 +6,20 @@ from dataclasses import replace
 from datetime import datetime
 
 from gpumon_static.collect import machine, nvidia_smi, probe, ps
-from gpumon_static.model import GONE, Gpu, HostReading, Process
+from gpumon_static.collect.text import whole
+from gpumon_static.model import Gpu, HostReading
 
 
 def parse(host: str, output: str, fetched_at: datetime) -> HostReading:
     """Raises `HostError` where the output has no readings in it."""
     sections = probe.sections(output)
-    status = sections.get("smi-status", "").strip()
     report = nvidia_smi.parse(
         sections.get("smi", ""),
         sections.get("smi-stderr", ""),
-        int(status) if status.isdecimal() else 0,
+        whole(sections.get("smi-status")) or 0,
+        sections.get("smi-list", ""),
     )
-    processes = ps.parse(sections.get("ps", ""))
+    processes = ps.table(sections)
     return HostReading(
         host=host,
         fetched_at=fetched_at,
@@ -27,30 +28,15 @@ def parse(host: str, output: str, fetched_at: datetime) -> HostReading:
         gpus=tuple(_with_owners(gpu, processes) for gpu in report.gpus),
         machine=machine.parse(sections),
         warning=report.warning,
+        note=report.note,
     )
 
 
-def _with_owners(gpu: Gpu, entries: dict[int, ps.PsEntry]) -> Gpu:
+def _with_owners(gpu: Gpu, processes: ps.ProcessTable) -> Gpu:
     return replace(
         gpu,
-        processes=tuple(_with_owner(p, entries) for p in gpu.processes),
+        processes=tuple(processes.complete(p) for p in gpu.processes),
         slices=tuple(
-            replace(s, processes=tuple(_with_owner(p, entries) for p in s.processes)) for s in gpu.slices
+            replace(s, processes=tuple(processes.complete(p) for p in s.processes)) for s in gpu.slices
         ),
-    )
-
-
-def _with_owner(process: Process, entries: dict[int, ps.PsEntry]) -> Process:
-    if not entries:
-        return process
-    entry = entries.get(process.pid)
-    if entry is None:
-        return replace(process, state=GONE)
-    return replace(
-        process,
-        name=process.name or entry.command,
-        user=entry.user,
-        uid=entry.uid,
-        elapsed_s=entry.elapsed_s,
-        state=entry.state,
     )

@@ -2,93 +2,133 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from pathlib import Path
 
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from gpumon_static.collect import host_keys, probe
-from gpumon_static.collect.connect import Budget, Endpoint, HearingSocket, connect, hung_up
+from gpumon_static.collect import connect, host_keys, probe, proxy_command
+from gpumon_static.collect.connect import RETRY_AFTER, Budget, Endpoint, HungUp, Line
+from gpumon_static.collect.jump import JumpHosts, Transport
 from gpumon_static.collect.keys import KeyRing
 from gpumon_static.collect.known_hosts import KnownHosts, Verdict
+from gpumon_static.collect.login import log_in
+from gpumon_static.collect.once import Once
+from gpumon_static.collect.passwords import Secrets
+from gpumon_static.collect.program import Programs
+from gpumon_static.collect.ssh_config import Targets
+from gpumon_static.collect.target import Target
 from gpumon_static.collect.text import one_line
+from gpumon_static.collect.trace import SILENT, Trace
 from gpumon_static.config import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
+
+SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
+
+# What sshd says instead of its version to one connection too many.
+TOO_MANY = ("Exceeded MaxStartups", "Not allowed at this time")
 
 # paramiko logs each failure with a traceback; ours become a row of the CSV.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-def _handshake_places() -> threading.Semaphore:
-    """Handshakes are arithmetic: more of them at once than the cores can do only makes each one late."""
-    return threading.Semaphore(8 * (os.cpu_count() or 1))
-
-
-@dataclass(frozen=True)
 class SshReader:
-    """What all hosts of a run share: keys and known hosts are loaded once."""
+    """What all hosts of a run share: keys, known hosts and jump hosts."""
 
-    keys: KeyRing
-    known_hosts: Callable[[HostConfig], KnownHosts]
-    gate: threading.Semaphore = field(default_factory=_handshake_places)
+    def __init__(self, targets: Targets, programs: Programs) -> None:
+        self.targets = targets
+        self.secrets = Secrets()
+        self.keys = KeyRing(self.secrets)
+        self.known_hosts = Once(load_known_hosts)
+        self._programs = programs
+        self._jumps = JumpHosts(self._log_in_to_jump)
+        self._patience: dict[str, float] = {}
+        # Handshakes are arithmetic: more of them at once than the cores can do only makes each one late.
+        self._gate = threading.Semaphore(8 * (os.cpu_count() or 1))
 
-    def __call__(self, host: HostConfig) -> bytes:
-        at = Endpoint(host.address, host.port or 22)
-        budget = Budget(host.connect_timeout, f"no SSH login at {at} within {host.connect_timeout:g} s")
-        sock = connect(at, budget)
-        with budget.turn(self.gate):
-            transport = self._log_in(sock, host, at, budget)
+    def __call__(self, host: HostConfig, trace: Trace) -> bytes:
+        target = self.targets.of(host)
+        self._patience[host.name] = target.patience
+        transport, budget = self._log_in(target, trace)
         with closing(transport):
-            return run_probe(transport, host.command_timeout, budget)
+            return run_probe(transport, host, budget, trace)
 
-    def _log_in(
-        self, sock: HearingSocket, host: HostConfig, at: Endpoint, budget: Budget
-    ) -> paramiko.Transport:
-        transport = self._trusted(sock, host, at, budget)
+    def connect(self, host: HostConfig) -> Transport:
+        """A login that is kept: `run_probe` asks over it, again and again."""
+        return self._log_in(self.targets.of(host), SILENT)[0]
+
+    def patience(self, host: HostConfig) -> float | None:
+        """Seconds to the login at the most; None while the way there is not known."""
+        return self._patience.get(host.name)
+
+    def close(self) -> None:
+        self._jumps.close()
+
+    def _log_in_to_jump(self, target: Target) -> Transport:
+        return self._log_in(target, SILENT)[0]
+
+    def _log_in(self, target: Target, trace: Trace) -> tuple[Transport, Budget]:
+        """The seconds that are left are those in which the command is to start."""
+        on_end = f"no SSH login at {target.at} within {target.connect_timeout:g} s"
+        budget = Budget(target.connect_timeout, on_end)
         try:
-            log_in(transport, host.user or getpass.getuser(), self.keys.for_host(host), budget)
-        except BaseException:
-            transport.close()
-            raise
+            return self._attempt(target, budget, trace), budget
+        except HungUp:
+            time.sleep(min(RETRY_AFTER, budget.left() / 2))
+            return self._attempt(target, budget, trace), budget
+
+    def _attempt(self, target: Target, budget: Budget, trace: Trace) -> Transport:
+        line = self._line(target, budget, trace)
+        with budget.turn(self._gate):
+            transport = self._trusted(line, target, budget, trace)
+            try:
+                log_in(transport, target, self.keys, self.secrets, budget, trace)
+            except BaseException:
+                transport.close()
+                raise
         return transport
 
-    def _trusted(
-        self, sock: HearingSocket, host: HostConfig, at: Endpoint, budget: Budget
-    ) -> paramiko.Transport:
+    def _line(self, target: Target, budget: Budget, trace: Trace) -> Line:
+        if target.via:
+            return self._jumps.connect(target.via, target.at, budget, trace)
+        if target.proxy_command:
+            return proxy_command.connect(target.proxy_command, target.at, budget, self._programs, trace)
+        return connect.connect(target.at, budget, trace)
+
+    def _trusted(self, line: Line, target: Target, budget: Budget, trace: Trace) -> Transport:
         """A transport whose host key was found good."""
-        known = self.known_hosts(host)
-        accept_new = host.host_keys == "accept-new"
-        transport = handshake(sock, at, budget, known.all_key_types())
+        known = self.known_hosts(target.known_hosts)
+        transport = handshake(line, target.at, budget, known.all_key_types)
         try:
-            key = transport.get_remote_server_key()
-            if host_keys.judge(key, at, known, accept_new=accept_new) is Verdict.KNOWN:
+            if host_keys.judge(transport, target, known, trace) is Verdict.KNOWN:
                 return transport
             transport.close()
-            types = known.key_types(at.hostname, at.port)
-            transport = handshake(connect(at, budget), at, budget, types, only=True)
-            key = transport.get_remote_server_key()
-            if host_keys.judge(key, at, known, accept_new=accept_new) is Verdict.KNOWN:
+            types = known.key_types(target.known_as.hostname, target.known_as.port)
+            again = self._line(target, budget, trace)
+            transport = handshake(again, target.at, budget, types, only=True)
+            if host_keys.judge(transport, target, known, trace) is Verdict.KNOWN:
                 return transport
-            raise host_keys.refusal(key, at, known, Verdict.UNKNOWN)
+            raise host_keys.refusal(transport.get_remote_server_key(), target, known, Verdict.UNKNOWN)
         except BaseException:
             transport.close()
             raise
+
+
+def load_known_hosts(files: tuple[Path, ...]) -> KnownHosts:
+    return KnownHosts.load(files[0], [*files[1:], SYSTEM_KNOWN_HOSTS])
 
 
 def handshake(
-    sock: HearingSocket, at: Endpoint, budget: Budget, key_types: set[str], *, only: bool = False
-) -> paramiko.Transport:
+    line: Line, at: Endpoint, budget: Budget, key_types: set[str], *, only: bool = False
+) -> Transport:
     """The SSH handshake, preferring (or taking only) host keys of these types."""
-    transport = paramiko.Transport(sock)
-    transport.daemon = True
+    transport = Transport(line)
     host_keys.prefer(transport, key_types, only=only)
     transport.banner_timeout = transport.handshake_timeout = budget.left()
     done = threading.Event()
@@ -98,73 +138,53 @@ def handshake(
             raise budget.spent()
         if not transport.is_active():
             budget.left()
-            raise _handshake_error(transport.get_exception(), at, sock.heard)
+            raise _handshake_error(transport.get_exception(), at, line.first_words)
     except BaseException:
         transport.close()
         raise
     return transport
 
 
-def _handshake_error(error: Exception | None, at: Endpoint, heard: bytes) -> HostError:
+def _handshake_error(error: Exception | None, at: Endpoint, first_words: str | None) -> HostError:
     if isinstance(error, IncompatiblePeer):
         return HostError(Status.ERROR, f"no common SSH algorithm with {at}: {one_line(str(error))}")
-    first_words = one_line(heard.decode("utf-8", errors="replace"))
     if first_words is None:
-        return hung_up(at)
+        return HungUp(at)
+    if first_words.startswith(TOO_MANY):
+        return HungUp(at, first_words)
     if not first_words.startswith("SSH-"):
         return HostError(Status.ERROR, f"{at} does not speak SSH; it said: {first_words}")
-    reason = (one_line(str(error)) if error else None) or "it hung up"
-    return HostError(Status.ERROR, f"the SSH handshake with {at} failed: {reason}")
+    if error is None or isinstance(error, EOFError | ConnectionError):
+        return HungUp(at)
+    return HostError(Status.ERROR, f"the SSH handshake with {at} failed: {one_line(str(error))}")
 
 
-def log_in(
-    transport: paramiko.Transport, user: str, keys: tuple[tuple[str, paramiko.PKey], ...], budget: Budget
-) -> None:
-    tried: list[str] = []
-    for name, key in keys:
-        transport.auth_timeout = budget.left()
-        tried.append(name)
-        try:
-            transport.auth_publickey(user, key)
-        except paramiko.BadAuthenticationType as error:
-            offered = ", ".join(error.allowed_types)
-            raise HostError(Status.AUTH, f"takes no key for {user}; it offers: {offered}") from error
-        except (paramiko.SSHException, EOFError) as error:
-            budget.left()
-            if not transport.is_active():
-                raise HostError(Status.AUTH, f"hung up on the login of {user}: {error}") from error
-        else:
-            if transport.is_authenticated():
-                return
-    keys_tried = ", ".join(tried) if tried else "none: no key_filename, no agent, no key in ~/.ssh"
-    raise HostError(Status.AUTH, f"refused the login of {user}; keys tried: {keys_tried}")
-
-
-def run_probe(transport: paramiko.Transport, command_timeout: float, connecting: Budget) -> bytes:
+def run_probe(transport: Transport, host: HostConfig, connecting: Budget, trace: Trace) -> bytes:
     try:
         with closing(transport.open_session(timeout=connecting.left())) as channel:
-            return _exchange(channel, command_timeout)
+            return _exchange(channel, host, trace)
     except TimeoutError as error:
-        reason = f"logged in, but the probe did not finish within {command_timeout:g} s"
+        reason = f"logged in, but the probe did not finish within {host.command_timeout:g} s"
         raise HostError(Status.TIMEOUT, reason) from error
     except (paramiko.SSHException, EOFError, OSError) as error:
         reason = one_line(str(error)) or type(error).__name__
         raise HostError(Status.ERROR, f"the connection broke: {reason}") from error
 
 
-def _exchange(channel: paramiko.Channel, command_timeout: float) -> bytes:
-    end = time.monotonic() + command_timeout
-    channel.settimeout(command_timeout)
+def _exchange(channel: paramiko.Channel, host: HostConfig, trace: Trace) -> bytes:
+    end = time.monotonic() + host.command_timeout
+    channel.settimeout(host.command_timeout)
     channel.exec_command(probe.COMMAND)
     # A forced command need not read what it is sent.
     with suppress(OSError):
-        channel.sendall(probe.stdin(command_timeout))
+        channel.sendall(probe.stdin(host))
         channel.shutdown_write()
     output = bytearray()
     while True:
         channel.settimeout(max(0.001, end - time.monotonic()))
         chunk = channel.recv(65536)
         output += chunk
+        trace.received(output)
         if len(output) > probe.MOST_BYTES:
             raise probe.too_much()
         if time.monotonic() > end:

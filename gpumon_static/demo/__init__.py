@@ -6,12 +6,14 @@
     answers.py   a reading to what the host's programs print (nvidia-smi, ps, /proc); xml.py is the long one
     server.py    SSH hosts that run the probe with those answers
     cluster.py   the whole lab, up and running: a context manager, for `demo`, the tests and the bench
+    past.py      the runs of the last weeks, for the history
     run.py       `gpumon-static demo`: the lab, then the same fetch and render as everywhere
 
 Nothing is drawn from a global random generator: the same seed and time give the same lab.
 """
 
 DEFAULT_HOSTS = 12
+DEFAULT_DAYS = 30
 MOST_HOSTS = 1000
 MOST_GPUS = 16
 DEFAULT_PORT = 8080

@@ -4,6 +4,7 @@ nvidia-smi.xml   nvidia-smi -q -x          proc/loadavg   0.52 0.58 0.59 2/880 4
 nvidia-smi.list  nvidia-smi -L             proc/stat      cpu0 ...
 failure          what nvidia-smi says instead, where the driver is broken
 ps               1234  1001   03:25:11 Rl   mira     python3
+df               df -kP                    cpu-step       how far the CPU's counters go on, each time
 """
 
 from __future__ import annotations
@@ -27,9 +28,26 @@ esac
 # A stand-in of the demo cluster: the asking shell, first in the list of PIDs, and those nvidia-smi names.
 for pids; do :; done
 printf '%7d  1000       00:00 Ss   %-32s sh\\n' "${pids%%,*}" monitor
+# The time between the probe's two readings of the CPU passes here.
+read -r _ user nice system idle rest <"$DEMO_ANSWERS/proc/stat"
+read -r busy rested cores <"$DEMO_ANSWERS/cpu-step"
+line="cpu $((user + busy)) $nice $system $((idle + rested)) $rest"
+while [ $((cores -= 1)) -ge 0 ]; do
+  line="$line
+cpu$cores 4705 150 1120 16250856 2620 0 180 0 0 0"
+done
+echo "$line" >"$DEMO_ANSWERS/proc/stat"
 exec cat "$DEMO_ANSWERS/ps"
 """,
+    "df": """\
+#!/bin/sh
+exec cat "$DEMO_ANSWERS/df"
+""",
 }
+
+
+DEVICES = {"nvme0n1p2": 0, "md0": 1}
+"""In the order of a host's disks, and whether they spin."""
 
 
 def files(host: DemoHost, reading: HostReading) -> dict[str, str]:
@@ -39,9 +57,31 @@ def files(host: DemoHost, reading: HostReading) -> dict[str, str]:
         "nvidia-smi.xml": xml.render(host, reading),
         "nvidia-smi.list": smi_list(reading),
         "ps": "".join(ps_line(process) for process in processes if process.state != GONE),
+        "df": df(reading.machine),
+        "cpu-step": _cpu_step(reading.machine),
+        **{f"sys/class/block/{device}/queue/rotational": f"{spins}\n" for device, spins in DEVICES.items()},
         **{f"proc/{name}": text for name, text in _proc(reading.machine).items()},
+        **{f"proc/{p.pid}/cgroup": _cgroup(p.job) for p in processes if p.job},
         **failure,
     }
+
+
+def df(machine: Machine) -> str:
+    lines = ["Filesystem 1024-blocks Used Available Capacity Mounted on"]
+    for device, disk in zip(DEVICES, machine.disks, strict=True):
+        total, used = (round((mib or 0) * 1024) for mib in (disk.total_mib, disk.used_mib))
+        lines.append(f"/dev/{device} {total} {used} {total - used} {100 * used // total}% {disk.mount}")
+    return "\n".join([*lines, ""])
+
+
+def _cpu_step(machine: Machine) -> str:
+    ticks = workload.CPU_TICKS * (machine.cpu_count or 0)
+    busy = round(ticks * (machine.cpu_utilization or 0) / 100)
+    return f"{busy} {ticks - busy} {machine.cpu_count}\n"
+
+
+def _cgroup(job: str) -> str:
+    return f"0::/system.slice/slurmstepd.scope/job_{job.removeprefix('slurm:')}/step_0/user/task_0\n"
 
 
 def smi_list(reading: HostReading) -> str:
@@ -79,8 +119,12 @@ def _proc(machine: Machine) -> dict[str, str]:
     cpus = "".join(
         f"cpu{number} 4705 150 1120 16250856 2620 0 180 0 0 0\n" for number in range(machine.cpu_count or 0)
     )
+    swap = int(machine.swap_total_mib or 0) * 1024
     memory = {"MemTotal": total, "MemFree": available // 2, "MemAvailable": available}
+    memory |= {"SwapTotal": swap, "SwapFree": swap - int(machine.swap_used_mib or 0) * 1024}
     return {
+        "1/stat": "1 (systemd) S 0\n",
+        "uptime": f"{machine.uptime_s}.25 1.00\n",
         "loadavg": " ".join(f"{load:.2f}" for load in loads) + " 2/880 4242\n",
         "stat": f"cpu  37640 1200 8960 130006848 20960 0 1440 0 0 0\n{cpus}",
         "meminfo": "".join(f"{name + ':':<15} {kib:>9} kB\n" for name, kib in memory.items()),

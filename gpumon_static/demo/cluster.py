@@ -49,6 +49,7 @@ workers = 16
 connect_timeout = 30             # seconds; all hosts are on this one machine
 host_keys = "strict"             # the keys of the demo hosts are in this file:
 known_hosts = "{known_hosts}"
+disks = ["/", "/data"]           # shown for each host, with how full they are
 
 [paths]
 data = "data"                    # load_data.csv
@@ -153,6 +154,7 @@ class DemoCluster:
             "PATH": f"{self._root / 'bin'}:{path}",
             "DEMO_ANSWERS": str(own),
             "GPUMON_PROC": str(own / "proc"),
+            "GPUMON_SYS": str(own / "sys"),
         }
 
 

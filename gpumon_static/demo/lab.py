@@ -14,7 +14,7 @@ from gpumon_static.demo import DEFAULT_HOSTS, models
 from gpumon_static.demo.chance import identity
 from gpumon_static.demo.jobs import Habit, Lane, Place
 from gpumon_static.demo.models import GpuModel, MigProfile
-from gpumon_static.model import Status
+from gpumon_static.model import Fault, Status
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class DemoGpu:
     uuid: str
     bus_id: str
     slices: tuple[DemoSlice, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Kind:
     note: str | None = None
     mig: tuple[tuple[MigProfile, Habit], ...] = ()
     """Slices of the first GPU."""
+    sick: int | None = None
+    """The GPU that has memory errors."""
     fate: Status = Status.OK
 
 
@@ -81,6 +84,10 @@ SLICES = (
     (models.SLICE_1G, HELD),
     (models.SLICE_1G, FREE),
 )
+
+ECC_ERRORS = Fault("ecc-errors", "uncorrected: 2 in DRAM")
+SLURM_GROUPS = {"language", "chemistry"}
+"""The others log in and start what they like."""
 
 SHOWN = (
     Kind("vision", "vision", models.A100_SXM, ((4, BUSY), (1, HELD), (2, NORMAL), (1, FREE)),
@@ -102,7 +109,7 @@ SHOWN = (
     Kind("chem", "chemistry", models.V100_SXM, ((2, NORMAL), (1, BUSY), (1, NORMAL)),
          "470.256.02", "11.4", 80, 378),
     Kind("chem", "chemistry", models.V100_PCIE, ((1, Habit.GONE), (1, NORMAL)),
-         "525.147.05", "12.0", 40, 189, note="to be retired this year"),
+         "525.147.05", "12.0", 40, 189, note="to be retired this year", sick=1),
     Kind("desk", "graphics", models.RTX_4090, ((1, Habit.DESKTOP),), "550.90.07", "12.4", 24, 126,
          note="lucas sits here: ask first by day"),
     Kind("render", "graphics", models.RTX_A6000, ((2, NORMAL),), "550.90.07", "12.4", 48, 252,
@@ -151,6 +158,7 @@ def _gpu(kind: Kind, host: str, seed: int, index: int) -> DemoGpu:
             DemoSlice(profile, f"MIG-{identity(seed, host, index, number)}", instance)
             for number, ((profile, _), instance) in enumerate(zip(slices, (2, 3, 9, 10), strict=False))
         ),
+        faults=(ECC_ERRORS,) if index == kind.sick else (),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpumon_static import config as configuration
 from gpumon_static.config import Config
-from gpumon_static.demo import DEFAULT_DIRECTORY
+from gpumon_static.demo import DEFAULT_DIRECTORY, past
 from gpumon_static.demo.cluster import DemoCluster
 from gpumon_static.demo.lab import DemoSpec
 from gpumon_static.demo.site import serve_site
@@ -29,8 +29,13 @@ Clock = Callable[[], datetime]
 Say = Callable[[str], None]
 
 
-def demo(spec: DemoSpec, directory: Path, *, clock: Clock, say: Say, port: int | None = None) -> None:
-    """With a port (0: any that is free) the page is served and kept fresh until Ctrl-C."""
+def demo(
+    spec: DemoSpec, directory: Path, *, clock: Clock, say: Say, port: int | None = None, days: int = 0
+) -> None:
+    """With a port (0: any that is free) the page is served and kept fresh until Ctrl-C.
+
+    `days`: how much of a past the lab has.
+    """
     # kill ends it as Ctrl-C does: nothing is left behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _own(directory), DemoCluster(spec, directory, clock()) as cluster:
@@ -38,6 +43,8 @@ def demo(spec: DemoSpec, directory: Path, *, clock: Clock, say: Say, port: int |
         config_path.write_text(cluster.config_text(), encoding="utf-8")
         config = configuration.load(config_path, need_keys=True)
         say(f"lab      {len(cluster.hosts)} SSH hosts on 127.0.0.1, seed {spec.seed}")
+        if days:
+            _make_past(config, cluster, clock(), days, say)
         if port is None:
             _update(config, cluster, clock, say)
             _say_what_next(config, say)
@@ -46,6 +53,12 @@ def demo(spec: DemoSpec, directory: Path, *, clock: Clock, say: Say, port: int |
         with serve_site(config.paths.site, port) as url:
             _update(config, cluster, clock, say)
             _keep_fresh(config, cluster, clock, url, say)
+
+
+def _make_past(config: Config, cluster: DemoCluster, now: datetime, days: int, say: Say) -> None:
+    started = time.monotonic()
+    if runs := past.fill(config, cluster.hosts, now, days):
+        say(f"history  {runs} runs of the last {days} days in {time.monotonic() - started:.1f} s")
 
 
 def _update(config: Config, cluster: DemoCluster, clock: Clock, say: Say) -> None:
@@ -79,6 +92,7 @@ def _say_what_next(config: Config, say: Say) -> None:
     say("")
     say(f"next     gpumon-static demo{where} --serve    keeps the hosts up and the page fresh")
     say(f"         gpumon-static render -c {shlex.quote(str(config.path))}")
+    say(f"         gpumon-static history users -c {shlex.quote(str(config.path))}")
     say(f"page     {config.page_path}")
 
 

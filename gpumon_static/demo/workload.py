@@ -8,9 +8,9 @@ from datetime import datetime
 from math import sin, sqrt
 from typing import NamedTuple
 
-from gpumon_static.demo.jobs import Habit, Job, Place, daylight, running, utilization
-from gpumon_static.demo.lab import DemoGpu, DemoHost, DemoSlice
-from gpumon_static.model import GONE, Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.demo.jobs import Habit, Job, Lane, Place, daylight, running, utilization
+from gpumon_static.demo.lab import SLURM_GROUPS, DemoGpu, DemoHost, DemoSlice
+from gpumon_static.model import GONE, Disk, Gpu, HostReading, Machine, MigDevice, Process, Status
 
 DRIVER_FAILURE = (
     "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
@@ -19,6 +19,8 @@ DRIVER_FAILURE = (
 _PROCESSES_PER_GPU = 8
 _MOST_SLOTS = 128
 _DRIVER_MIB = 4.0
+CPU_TICKS = 25
+"""Of each core, between two readings of /proc/stat: a quarter of a second."""
 
 
 class _Share(NamedTuple):
@@ -64,16 +66,16 @@ def _shares(host: DemoHost, at: int) -> _Shares:
                 mine = shares[place.gpu, place.slice]
                 total = _total_mib(host.gpus[place.gpu], place.slice)
                 slot = place.gpu * _PROCESSES_PER_GPU + 2 * (place.slice or 0) + len(mine)
-                mine.append(_share(job, lane.habit, total, rank, slot, at))
+                mine.append(_share(job, lane, total, rank, slot, at))
     return shares
 
 
-def _share(job: Job, habit: Habit, total_mib: int, rank: int, slot: int, at: int) -> _Share:
+def _share(job: Job, lane: Lane, total_mib: int, rank: int, slot: int, at: int) -> _Share:
     load = utilization(job, at, rank)
     # The slot is different for each process of a host at any time, and so is the PID.
     pid = 2000 + job.number * _MOST_SLOTS + slot
     memory_mib = float(int(job.memory * total_mib * (1 - 0.02 * (rank % 3))))
-    if habit is Habit.GONE:
+    if lane.habit is Habit.GONE:
         return _Share(Process(pid, "C", job.program.name, memory_mib, state=GONE), 0.0)
     process = Process(
         pid=pid,
@@ -84,6 +86,7 @@ def _share(job: Job, habit: Habit, total_mib: int, rank: int, slot: int, at: int
         uid=job.person.uid,
         elapsed_s=at - job.start,
         state="Rl" if load >= 1 else "Sl",
+        job=f"slurm:{20_000 + job.number % 80_000}" if lane.group in SLURM_GROUPS else None,
     )
     return _Share(process, load)
 
@@ -120,6 +123,7 @@ def _gpu(gpu: DemoGpu, shares: _Shares, at: int) -> Gpu:
         mig_mode=bool(slices),
         slices=slices,
         processes=tuple(share.process for share in whole),
+        faults=gpu.faults,
     )
 
 
@@ -176,6 +180,7 @@ def _machine(host: DemoHost, shares: _Shares, at: int) -> Machine:
     load = min(host.cpus * 0.9, 0.3 + 3.2 * work)
     total_mib = host.ram_gib * 1024.0
     used_gib = 6 + host.ram_gib * min(0.8, 0.05 * work + 0.02 * len(everything))
+    ticks = CPU_TICKS * host.cpus
     return Machine(
         cpu_count=host.cpus,
         load_1m=round(load * (1 + 0.1 * sin(at / 60)), 2),
@@ -183,4 +188,24 @@ def _machine(host: DemoHost, shares: _Shares, at: int) -> Machine:
         load_15m=round(load, 2),
         ram_total_mib=total_mib,
         ram_used_mib=float(round(used_gib * 1024)),
+        cpu_utilization=round(100 * busy_ticks(host.cpus, load) / ticks, 1),
+        swap_total_mib=8192.0,
+        swap_used_mib=0.0,
+        uptime_s=at % (83 * 24 * 3600) + 7000,
+        disks=_disks(host, at),
+    )
+
+
+def busy_ticks(cpus: int, load: float) -> int:
+    return round(CPU_TICKS * min(cpus, load))
+
+
+def _disks(host: DemoHost, at: int) -> tuple[Disk, ...]:
+    """The second one fills up over a month, until somebody cleans up."""
+    month = 30 * 86400
+    filled = 0.55 + 0.42 * ((at + 86400 * len(host.name) * host.cpus) % month) / month
+    size_mib = host.ram_gib * 8 * 1024
+    return (
+        Disk("/", 61234.0, 467850.0, False),
+        Disk("/data", float(int(size_mib * filled)), float(size_mib), True),
     )

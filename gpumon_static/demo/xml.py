@@ -82,7 +82,7 @@ def _gpu(host: DemoHost, demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
         "bar1_memory_usage": {"total": "256 MiB", "used": "4 MiB", "free": "252 MiB"},
         "compute_mode": "Default",
         "utilization": _utilization(gpu),
-        **_ecc(demo),
+        **_ecc(demo, gpu),
         "temperature": {
             "gpu_temp": _with_unit(gpu.temperature_c, "C"),
             "gpu_temp_max_threshold": f"{demo.model.full_c + 24} C",
@@ -191,10 +191,12 @@ def _utilization(gpu: Gpu) -> Value:
     }
 
 
-def _ecc(demo: DemoGpu) -> dict[str, Value]:
+def _ecc(demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
     mode, count = ("Enabled", "0") if demo.model.has_ecc else (NA, NA)
     names = ("sram_correctable", "sram_uncorrectable", "dram_correctable", "dram_uncorrectable")
     counts: dict[str, Value] = dict.fromkeys(names, count)
+    if gpu.faults:
+        counts["dram_uncorrectable"] = "2"
     return {
         "ecc_mode": {"current_ecc": mode, "pending_ecc": mode},
         "ecc_errors": {"volatile": counts, "aggregate": counts},

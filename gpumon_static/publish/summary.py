@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from gpumon_static.publish.cards import KIND_OF, profile
 from gpumon_static.publish.names import short_model
 from gpumon_static.publish.page import Bar, Headline, ModelCount, Quantity, Tally
-from gpumon_static.publish.words import count, natural_key, share
+from gpumon_static.publish.words import count, memory, natural_key, share
 from gpumon_static.state import State, gpu_state, slice_state
 
 if TYPE_CHECKING:
     from gpumon_static.config import BusyConfig
-    from gpumon_static.model import HostReading
+    from gpumon_static.model import Gpu, HostReading, MigDevice
+
+    _Counted = tuple[str, State, float]
+    """Model, state, free memory in MiB."""
 
 
 def build_headline(readings: Sequence[HostReading], hosts: int, busy: BusyConfig) -> Headline:
@@ -35,19 +38,19 @@ def build_headline(readings: Sequence[HostReading], hosts: int, busy: BusyConfig
 def build_models(readings: Iterable[HostReading], busy: BusyConfig) -> tuple[ModelCount, ...]:
     """Whole GPUs by model, those with the most memory first, then slices by profile."""
     gpus = [gpu for reading in readings if reading.ok for gpu in reading.gpus]
-    memory: dict[str, float] = {}
-    whole: list[tuple[str, State]] = []
+    largest: dict[str, float] = {}
+    whole: list[_Counted] = []
     for gpu in gpus:
         model = short_model(gpu.name)
-        memory[model] = max(memory.get(model, 0), gpu.memory_total_mib or 0)
-        whole.append((model, gpu_state(gpu, busy)))
+        largest[model] = max(largest.get(model, 0), gpu.memory_total_mib or 0)
+        whole.append((model, gpu_state(gpu, busy), _free_mib(gpu)))
     cut = [
-        (f"{short_model(gpu.name)} {profile(mig)}", slice_state(mig, gpu, busy))
+        (f"{short_model(gpu.name)} {profile(mig)}", slice_state(mig, gpu, busy), _free_mib(mig))
         for gpu in gpus
         for mig in gpu.slices
     ]
-    by_memory = sorted(memory, key=lambda model: (-memory[model], natural_key(model)))
-    by_name = sorted({model for model, _ in cut}, key=natural_key)
+    by_memory = sorted(largest, key=lambda model: (-largest[model], natural_key(model)))
+    by_name = sorted({model for model, _, _ in cut}, key=natural_key)
     return (*_counts(by_memory, whole), *_counts(by_name, cut))
 
 
@@ -56,18 +59,32 @@ def build_tallies(readings: Iterable[HostReading], busy: BusyConfig) -> tuple[Ta
     return tuple(Tally(KIND_OF[state], states[state], state.value) for state in State if states[state])
 
 
-def _counts(models: Iterable[str], states: Sequence[tuple[str, State]]) -> list[ModelCount]:
-    totals = Counter(model for model, _ in states)
-    free = Counter(model for model, state in states if state is State.FREE)
+def _free_mib(shown: Gpu | MigDevice) -> float:
+    return max(0.0, (shown.memory_total_mib or 0) - (shown.memory_used_mib or 0))
+
+
+def _counts(models: Iterable[str], counted: Sequence[_Counted]) -> list[ModelCount]:
+    totals = Counter(model for model, _, _ in counted)
+    free: Counter[str] = Counter()
+    free_mib: Counter[str] = Counter()
+    for model, state, mib in counted:
+        if state is State.FREE:
+            free[model] += 1
+            free_mib[model] += round(mib)
     return [
         ModelCount(
             model,
             free[model],
             totals[model],
             Bar(share(free[model], totals[model]), Quantity(f"{free[model]} / {totals[model]}")),
+            f"{_plenty(free_mib[model])} free" if free_mib[model] else "",
         )
         for model in models
     ]
+
+
+def _plenty(mib: float) -> Quantity:
+    return Quantity(f"{mib / 1024 / 1024:.0f}", "TB") if mib >= 10 * 1024 * 1024 else memory(mib)
 
 
 def _failures(readings: Sequence[HostReading], hosts: int) -> str:

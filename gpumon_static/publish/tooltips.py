@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from gpumon_static.config import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice, Process
+from gpumon_static.publish.health import fault_rows
 from gpumon_static.publish.page import Fact, ProcessRow, Quantity, Tooltip, UserRow
+from gpumon_static.publish.privacy import Tier
 from gpumon_static.publish.words import (
     DASH,
     NOT_KNOWN,
     clip,
+    count,
     duration,
     memory,
     memory_of,
@@ -17,10 +21,12 @@ from gpumon_static.publish.words import (
     power_of,
     rounded,
 )
+from gpumon_static.state import ghost_mib, gone_mib, slices_beside
 
 MOST_ROWS = 10
 USER_LETTERS = 32
 TEXT_LETTERS = 96
+LINE_LETTERS = 200
 
 
 def owner(process: Process) -> tuple[str, bool]:
@@ -40,11 +46,21 @@ def by_owner(processes: Iterable[Process]) -> list[tuple[tuple[str, bool], list[
     return sorted(found.items(), key=lambda item: (-sum(p.memory_mib or 0 for p in item[1]), item[0][0]))
 
 
-def build_tooltip(host: str, gpu: Gpu, mig: MigDevice | None = None) -> Tooltip:
+def build_tooltip(
+    host: str,
+    gpu: Gpu,
+    mig: MigDevice | None = None,
+    tier: Tier = Tier.NAMES,
+    busy: BusyConfig | None = None,
+) -> Tooltip:
     processes = mig.processes if mig else gpu.processes
     owners = by_owner(processes)
+    counted = _counted(len(processes), len(owners)) if tier is Tier.COUNTS and processes else None
+    if counted:
+        processes, owners = (), []
     ranked = sorted(processes, key=lambda p: (p.memory_mib is None, -(p.memory_mib or 0), p.pid))
     title = f"{host} · GPU {gpu.index}"
+    ghosts = _ghost_facts(gpu, mig, busy or BusyConfig())
     return Tooltip(
         title=f"{title} · slice {mig.index}" if mig else title,
         model=clip(gpu.name or "unknown model", TEXT_LETTERS),
@@ -52,9 +68,14 @@ def build_tooltip(host: str, gpu: Gpu, mig: MigDevice | None = None) -> Tooltip:
         more_users=max(0, len(owners) - MOST_ROWS),
         processes=tuple(_process_row(p) for p in ranked[:MOST_ROWS]),
         more_processes=max(0, len(ranked) - MOST_ROWS),
-        no_processes=None if processes else _no_processes(gpu),
-        facts=(*_memory_facts(gpu, mig), *_board_facts(gpu, mig)),
+        no_processes=None if processes else counted or _no_processes(gpu),
+        facts=(*_memory_facts(gpu, mig, tier), *ghosts, *_board_facts(gpu, mig)),
+        faults=fault_rows(gpu),
     )
+
+
+def _counted(processes: int, users: int) -> str:
+    return f"{count_of_processes(processes)} of {count(users, 'user')}."
 
 
 def _user_row(who: tuple[str, bool], processes: Sequence[Process]) -> UserRow:
@@ -84,6 +105,7 @@ def _process_row(process: Process) -> ProcessRow:
         runtime=duration(process.elapsed_s),
         job=clip(process.job, TEXT_LETTERS) if process.job else None,
         is_gone=process.state == GONE,
+        command_line=clip(process.command_line, LINE_LETTERS) if process.command_line else None,
     )
 
 
@@ -93,7 +115,7 @@ def _no_processes(gpu: Gpu) -> str:
     return "No processes."
 
 
-def _memory_facts(gpu: Gpu, mig: MigDevice | None) -> list[Fact]:
+def _memory_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
     used, total = (
         (mig.memory_used_mib, mig.memory_total_mib) if mig else (gpu.memory_used_mib, gpu.memory_total_mib)
     )
@@ -104,7 +126,22 @@ def _memory_facts(gpu: Gpu, mig: MigDevice | None) -> list[Fact]:
     if gpu.slices and gpu.processes:
         names = [name for (name, _), _ in by_owner(gpu.processes)]
         listed = ", ".join(names[:3]) + (f" + {len(names) - 3} more" if len(names) > 3 else "")
+        listed = count(len(names), "user") if tier is Tier.COUNTS else listed
         facts.append(Fact("In no slice", f"{count_of_processes(len(gpu.processes))} of {listed}"))
+    return facts
+
+
+def _ghost_facts(gpu: Gpu, mig: MigDevice | None, busy: BusyConfig) -> list[Fact]:
+    """Memory that is in use, and by nobody who could be asked to give it back."""
+    unaccounted = ghost_mib(gpu, mig, busy)
+    gone = gone_mib((mig or gpu).processes)
+    facts = [Fact("Held by no process", str(memory(unaccounted)))] if unaccounted else []
+    facts += [Fact("Held by processes that ended", str(memory(gone)))] if gone else []
+    if mig and (beside := slices_beside(mig, gpu)):
+        numbers = ", ".join(str(other.index) for other in beside)
+        facts.append(Fact("Memory shared with", f"slice {numbers}"))
+    if mig:
+        facts.append(Fact("Utilization", "not told per slice"))
     return facts
 
 
@@ -114,5 +151,5 @@ def _board_facts(gpu: Gpu, mig: MigDevice | None) -> list[Fact]:
         Fact("Temperature", str(rounded(gpu.temperature_c, "°C"))),
         Fact("Fan", str(percent(gpu.fan_percent))),
         Fact("Power", str(power_of(gpu.power_w, gpu.power_limit_w))),
-        Fact("UUID", clip(uuid, TEXT_LETTERS) if uuid else DASH),
+        Fact("UUID", clip(uuid, TEXT_LETTERS) if uuid else DASH, can_copy=uuid is not None),
     ]

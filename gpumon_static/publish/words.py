@@ -24,6 +24,12 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
+def split_name(host: str) -> tuple[str, str]:
+    """gpu01 and .lab.example; an address stays whole."""
+    first, dot, rest = host.partition(".")
+    return (host, "") if ":" in host or first.isdecimal() else (first, dot + rest)
+
+
 def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

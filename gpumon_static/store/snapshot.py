@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
 from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.store import cells
 
 CONTRACT = (
     "fetched_at host status error fetch_seconds driver_version cuda_version gpu_index gpu_uuid gpu_name"
@@ -30,11 +29,75 @@ CONTRACT = (
 EXTRA = (
     "uid process_state gpu_bus_id gpu_mig_mode gpu_processes_known mig_uuid mig_profile mig_gpu_instance"
     " mig_compute_instance mig_memory_used_mib mig_memory_total_mib warning cpu_count load_1m load_5m"
-    " load_15m ram_used_mib ram_total_mib"
+    " load_15m ram_used_mib ram_total_mib gpu_faults command_line cpu_utilization swap_used_mib"
+    " swap_total_mib uptime_s disks note"
 ).split()
 COLUMNS = CONTRACT + EXTRA
 
-T = TypeVar("T")
+Convert = Callable[[str], Any]
+
+# Each record's fields, by column: how the cell is read. A cell that is empty leaves the field's default.
+HOST: dict[str, tuple[str, Convert]] = {
+    "fetched_at": ("fetched_at", cells.time),
+    "host": ("host", str),
+    "status": ("status", Status),
+    "error": ("error", str),
+    "fetch_seconds": ("fetch_seconds", cells.number),
+    "driver_version": ("driver_version", str),
+    "cuda_version": ("cuda_version", str),
+    "warning": ("warning", str),
+    "note": ("note", str),
+}
+MACHINE: dict[str, tuple[str, Convert]] = {
+    "cpu_count": ("cpu_count", int),
+    "load_1m": ("load_1m", cells.number),
+    "load_5m": ("load_5m", cells.number),
+    "load_15m": ("load_15m", cells.number),
+    "ram_used_mib": ("ram_used_mib", cells.number),
+    "ram_total_mib": ("ram_total_mib", cells.number),
+    "cpu_utilization": ("cpu_utilization", cells.number),
+    "swap_used_mib": ("swap_used_mib", cells.number),
+    "swap_total_mib": ("swap_total_mib", cells.number),
+    "uptime_s": ("uptime_s", int),
+    "disks": ("disks", cells.disks),
+}
+GPU: dict[str, tuple[str, Convert]] = {
+    "gpu_index": ("index", int),
+    "gpu_uuid": ("uuid", str),
+    "gpu_name": ("name", str),
+    "gpu_utilization": ("utilization", cells.number),
+    "gpu_memory_used_mib": ("memory_used_mib", cells.number),
+    "gpu_memory_total_mib": ("memory_total_mib", cells.number),
+    "gpu_temperature_c": ("temperature_c", cells.number),
+    "gpu_fan_percent": ("fan_percent", cells.number),
+    "gpu_power_w": ("power_w", cells.number),
+    "gpu_power_limit_w": ("power_limit_w", cells.number),
+    "gpu_bus_id": ("bus_id", str),
+    "gpu_mig_mode": ("mig_mode", cells.flag),
+    "gpu_processes_known": ("processes_known", cells.flag),
+    "gpu_faults": ("faults", cells.faults),
+}
+SLICE: dict[str, tuple[str, Convert]] = {
+    "mig_device": ("index", int),
+    "mig_uuid": ("uuid", str),
+    "mig_profile": ("profile", str),
+    "mig_gpu_instance": ("gpu_instance", int),
+    "mig_compute_instance": ("compute_instance", int),
+    "mig_memory_used_mib": ("memory_used_mib", cells.number),
+    "mig_memory_total_mib": ("memory_total_mib", cells.number),
+}
+PROCESS: dict[str, tuple[str, Convert]] = {
+    "pid": ("pid", int),
+    "process_type": ("type", str),
+    "process_name": ("name", str),
+    "process_memory_mib": ("memory_mib", cells.number),
+    "user": ("user", str),
+    "elapsed_s": ("elapsed_s", int),
+    "job": ("job", str),
+    "uid": ("uid", int),
+    "process_state": ("state", str),
+    "command_line": ("command_line", str),
+}
 
 
 class _Row(NamedTuple):
@@ -49,8 +112,12 @@ class _BadCell(ValueError):
 
 
 def write(path: Path, readings: Iterable[HostReading]) -> None:
+    write_atomic(path, text(readings))
+
+
+def text(readings: Iterable[HostReading]) -> str:
     frame = pd.DataFrame(_rows(readings), columns=COLUMNS, dtype=str)
-    write_atomic(path, frame.to_csv(index=False, lineterminator="\n"))
+    return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
 def read(path: Path) -> list[HostReading]:
@@ -94,11 +161,11 @@ def _check_width(path: Path, text: str) -> None:
     """pandas fills up a line that is too short, as if its cells were empty."""
     width = None
     reader = csv.reader(io.StringIO(text))
-    for cells in reader:
-        width = width or len(cells)
-        if len(cells) != width:
+    for row in reader:
+        width = width or len(row)
+        if len(row) != width:
             raise GpumonError(
-                f"{path} is damaged: line {reader.line_num} has {len(cells)} columns, not {width}"
+                f"{path} is damaged: line {reader.line_num} has {len(row)} columns, not {width}"
             )
 
 
@@ -107,207 +174,68 @@ def _check_width(path: Path, text: str) -> None:
 
 def _rows(readings: Iterable[HostReading]) -> Iterator[dict[str, str]]:
     for reading in readings:
-        host = _cells(_host_cells(reading))
+        host = _cells(HOST, reading) | _cells(MACHINE, reading.machine)
         if not reading.gpus:
             yield host
         for gpu in reading.gpus:
-            whole = host | _cells(_gpu_cells(gpu))
+            whole = host | _cells(GPU, gpu)
             for mig in gpu.slices:
-                slice_cells = whole | _cells(_slice_cells(mig))
-                yield from _process_rows(slice_cells, mig.processes)
+                yield from _process_rows(whole | _cells(SLICE, mig), mig.processes)
             if gpu.processes or not gpu.slices:
                 yield from _process_rows(whole, gpu.processes)
 
 
-def _process_rows(cells: dict[str, str], processes: Sequence[Process]) -> Iterator[dict[str, str]]:
+def _process_rows(row: dict[str, str], processes: Sequence[Process]) -> Iterator[dict[str, str]]:
     if not processes:
-        yield cells
+        yield row
     for process in processes:
-        yield cells | _cells(_process_cells(process))
+        yield row | _cells(PROCESS, process)
 
 
-def _host_cells(reading: HostReading) -> dict[str, Any]:
-    machine = reading.machine
-    return {
-        "fetched_at": reading.fetched_at,
-        "host": reading.host,
-        "status": reading.status,
-        "error": reading.error,
-        "fetch_seconds": reading.fetch_seconds,
-        "driver_version": reading.driver_version,
-        "cuda_version": reading.cuda_version,
-        "warning": reading.warning,
-        "cpu_count": machine.cpu_count,
-        "load_1m": machine.load_1m,
-        "load_5m": machine.load_5m,
-        "load_15m": machine.load_15m,
-        "ram_used_mib": machine.ram_used_mib,
-        "ram_total_mib": machine.ram_total_mib,
-    }
-
-
-def _gpu_cells(gpu: Gpu) -> dict[str, Any]:
-    return {
-        "gpu_index": gpu.index,
-        "gpu_uuid": gpu.uuid,
-        "gpu_name": gpu.name,
-        "gpu_utilization": gpu.utilization,
-        "gpu_memory_used_mib": gpu.memory_used_mib,
-        "gpu_memory_total_mib": gpu.memory_total_mib,
-        "gpu_temperature_c": gpu.temperature_c,
-        "gpu_fan_percent": gpu.fan_percent,
-        "gpu_power_w": gpu.power_w,
-        "gpu_power_limit_w": gpu.power_limit_w,
-        "gpu_bus_id": gpu.bus_id,
-        "gpu_mig_mode": gpu.mig_mode,
-        "gpu_processes_known": gpu.processes_known,
-    }
-
-
-def _slice_cells(mig: MigDevice) -> dict[str, Any]:
-    return {
-        "mig_device": mig.index,
-        "mig_uuid": mig.uuid,
-        "mig_profile": mig.profile,
-        "mig_gpu_instance": mig.gpu_instance,
-        "mig_compute_instance": mig.compute_instance,
-        "mig_memory_used_mib": mig.memory_used_mib,
-        "mig_memory_total_mib": mig.memory_total_mib,
-    }
-
-
-def _process_cells(process: Process) -> dict[str, Any]:
-    return {
-        "pid": process.pid,
-        "process_type": process.type,
-        "process_name": process.name,
-        "process_memory_mib": process.memory_mib,
-        "user": process.user,
-        "elapsed_s": process.elapsed_s,
-        "job": process.job,
-        "uid": process.uid,
-        "process_state": process.state,
-    }
-
-
-def _cells(values: dict[str, Any]) -> dict[str, str]:
-    return {name: _text(value) for name, value in values.items()}
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
-    return str(value)
+def _cells(columns: Mapping[str, tuple[str, Convert]], record: object) -> dict[str, str]:
+    return {column: cells.to_text(getattr(record, field)) for column, (field, _) in columns.items()}
 
 
 # Reading
 
 
 def _reading(rows: list[_Row]) -> HostReading:
-    first = rows[0]
     gpu_rows = [row for row in rows if row.cells["gpu_index"]]
     gpus = groupby(gpu_rows, key=lambda row: row.cells["gpu_index"])
     return HostReading(
-        host=first.cells["host"],
-        fetched_at=_required(first, "fetched_at", _time),
-        status=_required(first, "status", Status),
-        error=_optional(first, "error", str),
-        fetch_seconds=_optional(first, "fetch_seconds", _number),
-        driver_version=_optional(first, "driver_version", str),
-        cuda_version=_optional(first, "cuda_version", str),
+        **_fields(HOST, rows[0], required=("fetched_at", "status")),
+        machine=Machine(**_fields(MACHINE, rows[0])),
         gpus=tuple(_gpu(list(group)) for _, group in gpus),
-        machine=Machine(
-            cpu_count=_optional(first, "cpu_count", int),
-            load_1m=_optional(first, "load_1m", _number),
-            load_5m=_optional(first, "load_5m", _number),
-            load_15m=_optional(first, "load_15m", _number),
-            ram_used_mib=_optional(first, "ram_used_mib", _number),
-            ram_total_mib=_optional(first, "ram_total_mib", _number),
-        ),
-        warning=_optional(first, "warning", str),
     )
 
 
 def _gpu(rows: list[_Row]) -> Gpu:
-    first = rows[0]
-    by_slice = groupby(
-        (row for row in rows if row.cells["mig_device"]), key=lambda row: row.cells["mig_device"]
-    )
+    in_slices = (row for row in rows if row.cells["mig_device"])
+    by_slice = groupby(in_slices, key=lambda row: row.cells["mig_device"])
     return Gpu(
-        index=_required(first, "gpu_index", int),
-        uuid=_optional(first, "gpu_uuid", str),
-        name=_optional(first, "gpu_name", str),
-        bus_id=_optional(first, "gpu_bus_id", str),
-        utilization=_optional(first, "gpu_utilization", _number),
-        memory_used_mib=_optional(first, "gpu_memory_used_mib", _number),
-        memory_total_mib=_optional(first, "gpu_memory_total_mib", _number),
-        temperature_c=_optional(first, "gpu_temperature_c", _number),
-        fan_percent=_optional(first, "gpu_fan_percent", _number),
-        power_w=_optional(first, "gpu_power_w", _number),
-        power_limit_w=_optional(first, "gpu_power_limit_w", _number),
-        mig_mode=first.cells["gpu_mig_mode"] == "yes",
+        **_fields(GPU, rows[0]),
         slices=tuple(_slice(list(group)) for _, group in by_slice),
         processes=_processes(row for row in rows if not row.cells["mig_device"]),
-        processes_known=first.cells["gpu_processes_known"] != "no",
     )
 
 
 def _slice(rows: list[_Row]) -> MigDevice:
-    first = rows[0]
-    return MigDevice(
-        index=_required(first, "mig_device", int),
-        gpu_instance=_optional(first, "mig_gpu_instance", int),
-        compute_instance=_optional(first, "mig_compute_instance", int),
-        uuid=_optional(first, "mig_uuid", str),
-        profile=_optional(first, "mig_profile", str),
-        memory_used_mib=_optional(first, "mig_memory_used_mib", _number),
-        memory_total_mib=_optional(first, "mig_memory_total_mib", _number),
-        processes=_processes(rows),
-    )
+    return MigDevice(**_fields(SLICE, rows[0]), processes=_processes(rows))
 
 
 def _processes(rows: Iterable[_Row]) -> tuple[Process, ...]:
-    return tuple(
-        Process(
-            pid=_required(row, "pid", int),
-            type=_optional(row, "process_type", str),
-            name=_optional(row, "process_name", str),
-            memory_mib=_optional(row, "process_memory_mib", _number),
-            user=_optional(row, "user", str),
-            uid=_optional(row, "uid", int),
-            elapsed_s=_optional(row, "elapsed_s", int),
-            state=_optional(row, "process_state", str),
-            job=_optional(row, "job", str),
-        )
-        for row in rows
-        if row.cells["pid"]
-    )
+    return tuple(Process(**_fields(PROCESS, row)) for row in rows if row.cells["pid"])
 
 
-def _optional(row: _Row, column: str, convert: Callable[[str], T]) -> T | None:
-    return _required(row, column, convert) if row.cells[column] else None
-
-
-def _required(row: _Row, column: str, convert: Callable[[str], T]) -> T:
-    try:
-        return convert(row.cells[column])
-    except ValueError as error:
-        raise _BadCell(f"line {row.line}: {row.cells[column]!r} is no {column}") from error
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def _time(text: str) -> datetime:
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+def _fields(
+    columns: Mapping[str, tuple[str, Convert]], row: _Row, *, required: Sequence[str] = ()
+) -> dict[str, Any]:
+    found = {}
+    for column, (field, convert) in columns.items():
+        cell = row.cells[column]
+        if cell or column in required:
+            try:
+                found[field] = convert(cell)
+            except ValueError as error:
+                raise _BadCell(f"line {row.line}: {cell!r} is no {column}") from error
+    return found

@@ -1,0 +1,99 @@
+// What the page knows, read from its JSON block, and how its parts tell each other of changes.
+const gpumon = (() => {
+  "use strict";
+  // The order of both lists, and of the values below, is that of publish/data.py.
+  const KINDS = ["free", "busy", "held", "unknown", "failed", "waiting"];
+  const WORDS = ["free", "busy", "held idle", "unknown", "failed", "not fetched yet"];
+  const parts = new EventTarget();
+
+  function readGpu(host, row, models, users) {
+    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, usable, uuid] = row;
+    const names = Array.isArray(held) ? held.map((place) => users[place]) : [];
+    const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: models[model], utilization, used, total };
+    Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power, uuid });
+    gpu.usable = Boolean(usable);
+    gpu.free = total === null ? 0 : total - (used ?? 0);
+    gpu.anchor = `${host.anchor}:${index.replace(":", ".")}`;
+    gpu.text = `${host.text} ${gpu.model} ${names.join(" ")} ${gpu.word}`.toLowerCase();
+    return gpu;
+  }
+
+  function readHost(row, models, users) {
+    const [anchor, name, group, note, status, port, load, ram, disk, faults, gpus] = row;
+    const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
+    const host = { anchor, name, short, group, note, status, port, load, ram, disk, faults };
+    host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
+    host.gpus = gpus.map((gpu) => readGpu(host, gpu, models, users));
+    return host;
+  }
+
+  function read() {
+    const data = JSON.parse(document.getElementById("data").textContent);
+    self.models = data.models;
+    self.hosts = data.hosts.map((row) => readHost(row, data.models, data.users));
+  }
+
+  // The URL carries the view, so that a link shares it.
+  const params = {
+    get: (name) => new URLSearchParams(location.search).get(name) ?? "",
+    set(values) {
+      const search = new URLSearchParams(location.search);
+      for (const [name, value] of Object.entries(values)) value ? search.set(name, value) : search.delete(name);
+      const query = search.toString().replace(/=(?=&|$)/g, "");
+      history.replaceState(null, "", (query ? `?${query}` : location.pathname) + location.hash);
+    },
+  };
+
+  const memory = {
+    get(name) {
+      try {
+        return localStorage.getItem(`gpumon.${name}`);
+      } catch {
+        return null;
+      }
+    },
+    set(name, value) {
+      try {
+        value ? localStorage.setItem(`gpumon.${name}`, value) : localStorage.removeItem(`gpumon.${name}`);
+      } catch {
+        // Nothing is kept, and nothing else is lost.
+      }
+    },
+  };
+
+  function gigabytes(mib) {
+    if (mib === null) return "–";
+    const amount = mib / 1024;
+    return amount < 0.05 ? "0" : amount.toFixed(amount < 9.95 ? 1 : 0);
+  }
+
+  function duration(seconds) {
+    if (seconds === null) return "–";
+    const [minutes, hours, days] = [60, 3600, 86400].map((unit) => Math.floor(seconds / unit));
+    if (minutes < 1) return `${Math.floor(seconds)} s`;
+    if (hours < 1) return `${minutes} min`;
+    if (days < 1) return `${hours} h`;
+    return hours % 24 && days < 100 ? `${days} d ${hours % 24} h` : `${days} d`;
+  }
+
+  function element(tag, properties = {}, ...children) {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  }
+
+  const self = {
+    params,
+    memory,
+    gigabytes,
+    duration,
+    element,
+    count: (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`,
+    byName: new Intl.Collator("en", { numeric: true }).compare,
+    on: (what, action) => parts.addEventListener(what, action),
+    tell: (what) => parts.dispatchEvent(new Event(what)),
+    read,
+  };
+  read();
+  return self;
+})();

@@ -1,0 +1,243 @@
+// The past: charts of the whole and of hosts, free GPUs by model, a week's habits, and the last day of a GPU.
+(() => {
+  "use strict";
+  const { decode, draw, svg, mean } = gpumon.chart;
+  const COUNTS = { "24h": 96, "7d": 84, "30d": 120, "1y": 122 };
+  const WORDS = { "24h": "the last 24 hours", "7d": "the last 7 days", "30d": "the last 30 days", "1y": "the last year" };
+  const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+  const MOST_MODELS = 12;
+  const { element } = gpumon;
+  let past = null;
+  let range = gpumon.params.get("range") in COUNTS ? gpumon.params.get("range") : "24h";
+  let host = "";
+  let model = "";
+
+  const holder = (name) => document.getElementById(`history-${name}`);
+  const percent = (value) => (value === null ? "–" : `${Math.round(value)} %`);
+
+  function read() {
+    const text = document.getElementById("past")?.textContent.trim();
+    past = text ? JSON.parse(text) : null;
+  }
+
+  const frame = () => ({ first: past.first[range], step: past.step[range] });
+
+  function drawLevels() {
+    const found = past.hosts.find(([name]) => name === host);
+    const sources = [["all GPUs", past.cluster[range]], ...(found ? [[found[0], found[1][range]]] : [])];
+    for (const [place, name, what] of [[0, "utilization", "Utilization"], [1, "memory", "Memory in use"]]) {
+      const lines = sources.map(([whose, series], number) => ({
+        name: whose,
+        values: decode(series[place], COUNTS[range], 100),
+        unit: "%",
+        className: number ? "other" : "main",
+      }));
+      const average = mean(lines[0].values);
+      const describe = `${what} of ${sources.map(([whose]) => whose).join(" and ")} over ${WORDS[range]}: on average ${percent(average)}.`;
+      holder(name).replaceChildren(
+        element("h3", {}, what, " ", element("span", { className: "unit" }, `on average ${percent(average)}`)),
+        draw({ lines, top: 100, unit: "%", describe, width: wide(holder(name)), ...frame() }),
+      );
+    }
+  }
+
+  // As wide as they are shown, so that their text has its size. The columns are those of history.css.
+  const wide = (place, columns = 1, gap = 32) => Math.max(240, (place.clientWidth + gap) / columns - gap || 640);
+
+  function drawModels() {
+    const columns = Math.max(1, Math.floor((holder("models").clientWidth + 32) / (260 + 32)));
+    const width = wide(holder("models"), columns);
+    const charts = past.models.slice(0, MOST_MODELS).map(([name, size, series]) => {
+      const values = decode(series[range], COUNTS[range], size);
+      const average = mean(values);
+      const told = average === null ? "not known" : `${average.toFixed(1)} of ${size}`;
+      const describe = `Free ${name} over ${WORDS[range]}: on average ${told}.`;
+      const lines = [{ name: "free", values, unit: `of ${size}`, className: "free", digits: range !== "24h" }];
+      return element(
+        "div",
+        {},
+        element("h3", {}, element("bdi", {}, name), " ", element("span", { className: "unit" }, average === null ? told : `${told} free`)),
+        draw({ lines, top: size, height: 96, width, steps: 2, describe, ...frame() }),
+      );
+    });
+    const more = past.models.length - charts.length;
+    holder("models").replaceChildren(...charts, ...(more > 0 ? [element("p", {}, `+ ${more} more models`)] : []));
+  }
+
+  const hours = (hour) => `${String(hour).padStart(2, "0")}:00`;
+
+  // The longest time of a day, on most days, at which at least half as many more than usual are free.
+  function habit(values, size) {
+    const usual = mean(values);
+    if (usual === null) return "Nothing is known yet of the last four weeks.";
+    const byHour = Array.from({ length: 24 }, (_, hour) => mean(DAYS.map((_, day) => values[day * 24 + hour])) ?? 0);
+    const best = byHour.indexOf(Math.max(...byHour));
+    const worst = byHour.indexOf(Math.min(...byHour));
+    const told = `On average ${usual.toFixed(1)} of ${size} are free`;
+    if (byHour[best] - byHour[worst] < Math.max(0.5, 0.05 * size)) return `${told}, at any time of day about the same.`;
+    return `${told}; most around ${hours(best)} (${byHour[best].toFixed(1)}), fewest around ${hours(worst)} (${byHour[worst].toFixed(1)}).`;
+  }
+
+  function drawWeek() {
+    const [name, size, , letters] = past.models.find(([title]) => title === model) ?? past.models[0];
+    const values = decode(letters, 168, size);
+    const picture = svg("svg", { viewBox: "0 0 640 178", class: "chart week", role: "img" });
+    const text = (content, attributes) => {
+      const made = svg("text", attributes);
+      made.append(content);
+      picture.append(made);
+    };
+    for (const hour of [0, 4, 8, 12, 16, 20]) text(hours(hour), { x: 40 + hour * 25, y: 174, class: "axis" });
+    DAYS.forEach((day, row) => {
+      text(day, { x: 34, y: row * 22 + 17, class: "axis end" });
+      for (let hour = 0; hour < 24; hour += 1) {
+        const value = values[row * 24 + hour];
+        const box = { x: 40 + hour * 25, y: row * 22 + 1, width: 23, height: 20, rx: 2 };
+        if (value === null) picture.append(svg("rect", { ...box, class: "gap" }));
+        else {
+          picture.append(svg("rect", { ...box, class: "under" }));
+          // Height as well as shade: it is read without colours too.
+          const tall = Math.max(0.5, (value / size) * 20);
+          const cell = svg("rect", { ...box, y: row * 22 + 21 - tall, height: tall, class: "cell" });
+          picture.append(cell);
+        }
+        const label = value === null ? "not known" : `${value.toFixed(1)} of ${size} free`;
+        const over = svg("rect", { ...box, class: "over" });
+        over.append(svg("title", {}, `${day} ${hours(hour)}: ${label}`));
+        picture.append(over);
+      }
+    });
+    const told = habit(values, size);
+    picture.setAttribute("aria-label", `Free ${name} by hour of the week. ${told}`);
+    holder("week").replaceChildren(picture, element("p", { className: "told" }, told));
+  }
+
+  function choose(select, values, chosen, first) {
+    select.replaceChildren(...(first ? [new Option(first, "")] : []), ...values.map((value) => new Option(value, value)));
+    select.value = values.includes(chosen) ? chosen : first ? "" : values[0] ?? "";
+  }
+
+  function show() {
+    const section = document.getElementById("history");
+    if (!section || !past) return;
+    for (const input of section.querySelectorAll("[name=range]")) input.checked = input.value === range;
+    choose(section.querySelector("[name=host]"), past.hosts.map(([name]) => name), host, "all hosts");
+    choose(section.querySelector("[name=week]"), past.models.map(([name]) => name), model);
+    drawLevels();
+    drawModels();
+    if (past.models.length) drawWeek();
+  }
+
+  // Charts are drawn when they come into sight: on most visits nobody scrolls that far.
+  let isWanted = false;
+  function start() {
+    read();
+    localise();
+    if (isWanted) show();
+  }
+
+  const section = document.getElementById("history");
+  if (section) {
+    new IntersectionObserver((entries, watcher) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      watcher.disconnect();
+      isWanted = true;
+      show();
+    }, { rootMargin: "400px" }).observe(section);
+    section.addEventListener("input", (event) => {
+      const { name, value } = event.target;
+      if (name === "range") {
+        range = value;
+        gpumon.params.set({ range: range === "24h" ? "" : range });
+        drawLevels();
+        drawModels();
+      }
+      if (name === "host") {
+        host = value;
+        drawLevels();
+      }
+      if (name === "week") {
+        model = value;
+        drawWeek();
+      }
+    });
+  }
+
+  // The server writes times in UTC; here they are the reader's.
+  function localise() {
+    const now = new Date(document.body.dataset.made);
+    for (const mark of document.querySelectorAll("time.since")) {
+      const then = new Date(mark.dateTime);
+      const days = Math.round((new Date(now).setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86400000);
+      const two = (number) => String(number).padStart(2, "0");
+      const text = days <= 0 ? `${two(then.getHours())}:${two(then.getMinutes())}`
+        : days === 1 ? "yesterday"
+        : `${then.getDate()} ${then.toLocaleDateString("en-GB", { month: "short" })}`;
+      mark.textContent = `since ${text}`;
+    }
+  }
+
+  function bands(pairs, start) {
+    const picture = svg("svg", { viewBox: "0 0 480 18", class: "chart bands" });
+    let last = "";
+    for (let place = 0; place < pairs.length; place += 2) {
+      const [from, owner] = [pairs[place], pairs[place + 1]];
+      const to = pairs[place + 2] ?? 96;
+      if (owner < 0) continue;
+      const [x, width] = [(from / 96) * 480, ((to - from) / 96) * 480];
+      const name = past.users[owner];
+      const box = svg("rect", { x, y: 1, width: Math.max(1, width - 1), height: 16, rx: 2 });
+      box.append(svg("title", {}, `${name} from ${gpumon.chart.label((start + from) * 900, 900)}`));
+      picture.append(box);
+      if (width > 7 * name.length && name !== last) {
+        const made = svg("text", { x: x + 5, y: 13, class: "axis" });
+        made.append(name);
+        picture.append(made);
+      }
+      last = name;
+    }
+    return picture;
+  }
+
+  // The last day of one GPU, in its tooltip.
+  gpumon.detail = (tip, anchor) => {
+    const row = past?.gpus[anchor];
+    if (!row) return;
+    const [utilization, memory, temperature, power, most, pairs] = row;
+    const wanted = [
+      ["Utilization", utilization, 100, "%"],
+      ["Memory", memory, 100, "%"],
+      ["Temperature", temperature, 100, "°C"],
+      ["Power", power, most, "W"],
+    ];
+    const charts = wanted
+      .map(([name, letters, top, unit]) => [name, decode(letters, 24, top), top, unit])
+      .filter(([, values]) => values.some((value) => value !== null))
+      .map(([name, values, top, unit]) => {
+        const known = values.filter((value) => value !== null);
+        const [average, largest] = [mean(values), Math.max(...known)].map((value) => `${Math.round(value)} ${unit}`);
+        return element(
+          "div",
+          {},
+          element("h3", {}, name, " ", element("span", { className: "unit" }, `${average}, at most ${largest}`)),
+          draw({
+            lines: [{ name: "", values, unit, className: "main" }],
+            first: past.hour, step: 3600, top, unit, height: 76, width: 232, steps: 1,
+            describe: `${name} by the hour over the last 24 hours: ${average} on average, at most ${largest}.`,
+          }),
+        );
+      });
+    if (!charts.length) return;
+    const owners = pairs.some((value, place) => place % 2 && value >= 0)
+      ? [element("div", {}, element("h3", {}, "Held by"), bands(pairs, past.slot))] : [];
+    tip.append(element("div", { className: "detail" }, ...owners, ...charts));
+  };
+
+  let timer = 0;
+  addEventListener("resize", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => isWanted && show(), 150);
+  });
+  gpumon.on("update", start);
+  start();
+})();

@@ -1,0 +1,15 @@
+// Before the first paint: what decides how the page looks, so that nothing jumps or flashes.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const asked = new URLSearchParams(location.search);
+  root.classList.add("js");
+  root.classList.toggle("kiosk", asked.has("kiosk"));
+  if (asked.get("view")) root.dataset.view = asked.get("view");
+  try {
+    const theme = localStorage.getItem("gpumon.theme");
+    if (theme) root.dataset.theme = theme;
+  } catch {
+    // A browser that keeps nothing still shows everything.
+  }
+})();

@@ -1,0 +1,104 @@
+// The table view: a row per GPU, made in slabs as they are scrolled to, so that thousands cost nothing at first.
+(() => {
+  "use strict";
+  const SLAB = 200;
+  const { element, gigabytes, duration } = gpumon;
+  const place = document.getElementById("table");
+  const hosts = document.getElementById("hosts");
+  const dash = (value, unit) => (value === null ? "–" : `${value} ${unit}`);
+  const COLUMNS = [
+    { title: "Host", value: (gpu) => gpu.host.name, text: (gpu) => gpu.host.short },
+    { title: "GPU", value: (gpu) => gpu.index },
+    { title: "Model", value: (gpu) => gpu.model },
+    { title: "State", value: (gpu) => gpu.word, cell: stateCell },
+    { title: "Load", number: true, value: (gpu) => gpu.utilization, text: (gpu) => dash(gpu.utilization, "%") },
+    { title: "Memory", number: true, value: (gpu) => gpu.used, text: memoryText },
+    { title: "Users", value: (gpu) => gpu.names.join(", ") || (gpu.users ? String(gpu.users) : "") },
+    { title: "Runs for", number: true, value: (gpu) => gpu.runtime, text: (gpu) => (gpu.users ? duration(gpu.runtime) : "") },
+    { title: "Temp.", number: true, value: (gpu) => gpu.temperature, text: (gpu) => dash(gpu.temperature, "°C") },
+    { title: "Power", number: true, value: (gpu) => gpu.power, text: (gpu) => dash(gpu.power, "W") },
+  ];
+  let order = null;
+  let rows = [];
+  let watcher = null;
+
+  function memoryText(gpu) {
+    return gpu.used === null && gpu.total === null ? "–" : `${gigabytes(gpu.used)} / ${gigabytes(gpu.total)} GB`;
+  }
+
+  function stateCell(gpu) {
+    const cell = element("td", { className: gpu.kind });
+    cell.append(element("span", { className: "state" }, gpu.word));
+    return cell;
+  }
+
+  function row(gpu) {
+    const made = element("tr", { tabIndex: 0 });
+    made.dataset.card = gpu.anchor;
+    made.classList.toggle("mine", gpumon.isMine(gpu));
+    for (const column of COLUMNS) {
+      const cell = column.cell?.(gpu) ?? element("td", { className: column.number ? "number" : "" });
+      if (!column.cell) cell.append(element("bdi", {}, (column.text ?? column.value)(gpu)));
+      made.append(cell);
+    }
+    return made;
+  }
+
+  function sorted() {
+    if (!order) return [...gpumon.shown];
+    const { value } = COLUMNS[order.column];
+    // What is not known comes last, whatever the direction.
+    return [...gpumon.shown].sort((one, two) => {
+      const [a, b] = [value(one), value(two)];
+      if (a === null || b === null) return (a === null) - (b === null);
+      return order.sign * (order.isNumber ? a - b : gpumon.byName(a, b));
+    });
+  }
+
+  function more(most = SLAB) {
+    const body = place.querySelector("tbody");
+    body?.append(...rows.splice(0, most).map(row));
+    if (!rows.length) watcher?.disconnect();
+  }
+
+  function fill() {
+    rows = sorted();
+    place.querySelector("tbody").replaceChildren();
+    more();
+    watcher?.disconnect();
+    watcher = new IntersectionObserver(([seen]) => seen.isIntersecting && more(), { rootMargin: "1500px" });
+    watcher.observe(place.querySelector(".more-rows"));
+  }
+
+  function build() {
+    const heads = COLUMNS.map((column) => element("th", { scope: "col", className: column.number ? "number" : "" }, column.title));
+    const table = element("table", { className: "list" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody"));
+    table.createCaption().append(element("span", { className: "spoken" }, "GPUs"));
+    gpumon.sorting.prepare(table);
+    table.tHead.addEventListener("click", (event) => {
+      const head = event.target.closest("th");
+      if (!head) return;
+      order = gpumon.sorting.choose(head);
+      fill();
+    });
+    const scroll = element("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Table of GPUs" }, table);
+    place.replaceChildren(scroll, element("div", { className: "more-rows" }));
+  }
+
+  function update() {
+    const isTable = document.documentElement.dataset.view === "table";
+    hosts.hidden = isTable;
+    place.hidden = !isTable || gpumon.shown.length === 0;
+    if (!isTable) {
+      rows = [];
+      place.replaceChildren();
+      return;
+    }
+    if (!place.firstChild) build();
+    fill();
+  }
+
+  addEventListener("beforeprint", () => more(Infinity));
+  gpumon.on("filter", update);
+  update();
+})();

@@ -1,0 +1,178 @@
+"""The history: what a run costs to add, a month's ranking with a year behind it, bytes per GPU and day."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from gpumon_static.config import BusyConfig, Config, FetchConfig, PathsConfig, SiteConfig
+from gpumon_static.model import Gpu, HostReading, Process
+from gpumon_static.store import history, questions
+from gpumon_static.store.history_names import Names
+from gpumon_static.store.history_schema import reading, writing
+from gpumon_static.store.observed import observe
+from gpumon_static.store.rollups import DAY, HOUR
+
+GPUS_PER_HOST = 8
+USERS = 40
+START = datetime(2025, 1, 6, tzinfo=UTC)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gpus", type=int, nargs="+", default=[80, 800, 8000], help="[default: %(default)s]")
+    parser.add_argument("--runs", type=int, default=8, help="added to each database  [default: %(default)s]")
+    parser.add_argument("--days", type=int, default=365, help="of history to ask  [default: %(default)s]")
+
+
+def run(given: argparse.Namespace) -> None:
+    print(f"{'GPUs':>6} {'one run':>10} {'per GPU':>10} {'of a plain INSERT':>18}")
+    for gpus in given.gpus:
+        with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
+            seconds = _adding(Path(directory), gpus, given.runs)
+            plain = _plain_insert(Path(directory) / "plain.db", gpus)
+            per_gpu = f"{1e6 * seconds / gpus:.0f} µs"
+            print(f"{gpus:6} {1000 * seconds:7.1f} ms {per_gpu:>10} {seconds / plain:16.1f} x")
+    for gpus in given.gpus[:2]:
+        with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
+            _asking(Path(directory), gpus, given.days)
+    with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
+        _size(Path(directory))
+
+
+def _adding(directory: Path, gpus: int, runs: int) -> float:
+    config = _config(directory)
+    costs = []
+    for number in range(runs):
+        at = START + timedelta(minutes=5 * number)
+        readings = list(_readings(gpus, at, number))
+        # The first one makes all the names; cron adds to what is there.
+        spent = _timed(lambda r=readings, t=at: history.record(config, r, t, _complain))  # type: ignore[misc]
+        costs += [spent] if number else []
+    return statistics.median(costs)
+
+
+def _plain_insert(path: Path, gpus: int) -> float:
+    """What it costs to put as many rows into a table, without any sum."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("CREATE TABLE samples (at, gpu, state, crew, utilization, memory, temperature, power)")
+
+    def insert() -> None:
+        with connection:
+            rows = ((1, gpu, 1, 1, 50, 40000, 60, 300) for gpu in range(gpus))
+            connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    spent = statistics.median(_timed(insert) for _ in range(5))
+    connection.close()
+    return spent
+
+
+def _asking(directory: Path, gpus: int, days: int) -> None:
+    path = _config(directory).history_path
+    newest = int(START.timestamp()) + days * DAY
+    _fill_sums(path, gpus, days, newest)
+    with reading(path) as connection:
+        month = questions.period(connection, newest - 30 * DAY + 5 * HOUR, newest)
+        users = _timed(lambda: questions.users(connection, month))
+        hosts = _timed(lambda: questions.hosts(connection, month))
+        sample = "SELECT user, sum(busy_s) FROM user_hours WHERE hour >= ? GROUP BY user"
+        by_hour = _timed(lambda: connection.execute(sample, (month.since // HOUR,)).fetchall())
+    print(
+        f"\n{gpus} GPUs, {days} days of history: the month by user in {1000 * users:.0f} ms, by host in"
+        f" {1000 * hosts:.0f} ms ({1e6 * users / gpus:.0f} and {1e6 * hosts / gpus:.0f} µs per GPU);"
+        f" the same by the hour {1000 * by_hour:.0f} ms ({by_hour / users:.1f} x)"
+    )
+
+
+def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
+    """Sums as `days` days of runs would have left them, without the runs; those by the hour of a month."""
+    with writing(path) as connection:
+        names = Names(connection)
+        for number in range(USERS):
+            names.crew([f"user{number}"])
+        for host in _readings(gpus, START, 0):
+            for seen in observe(host, BusyConfig()):
+                names.gpu(host.host, seen, int(START.timestamp()), set())
+        for unit, size, count in (("day", DAY, days), ("hour", HOUR, 31 * 24)):
+            last = newest // size - 1
+            numbers = (
+                f"WITH RECURSIVE n(at) AS (SELECT {last - count + 1}"
+                f" UNION ALL SELECT at + 1 FROM n WHERE at < {last})"
+            )
+            user = f"(gpus.id * 7 + n.at * 13) % {USERS} + 1"
+            used = f"{size} / 2, {size} / 4, 50.0 * {size}, {size}"
+            connection.execute(
+                f"{numbers} INSERT INTO user_{unit}s SELECT at, {user}, id, {used} FROM n, gpus"
+            )
+            values = "12, 600, 12, 480000, 12, 700, 12, 3600"
+            states = f"{size} / 4, {size} / 2, {size} / 4, 0, 0, 99, 80000, 80, 390"
+            connection.execute(
+                f"{numbers} INSERT INTO gpu_{unit}s SELECT at, id, {values}, {states} FROM n, gpus"
+            )
+
+
+def _size(directory: Path) -> None:
+    """A day of runs, then what each kind of row takes."""
+    gpus, config = 80, _config(directory)
+    for number in range(289):
+        at = START + timedelta(minutes=5 * number)
+        history.record(config, list(_readings(gpus, at, number)), at, _complain)
+    with reading(config.history_path) as connection:
+        sizes = dict(connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
+    kinds = {"raw": ("samples", "spans", "pool_runs", "runs"), "hours": "_hours", "days": "_days"}
+    told = []
+    for kind, tables in kinds.items():
+        size = sum(n for name, n in sizes.items() if name in tables or name.endswith(str(tables)))
+        told.append(f"{kind} {size / gpus:.0f}")
+    file_kb = config.history_path.stat().st_size // 1024
+    print(f"\nbytes per GPU and day: {', '.join(told)} (all of it: {file_kb} kB)")
+
+
+def _readings(gpus: int, at: datetime, number: int) -> Iterator[HostReading]:
+    chance = random.Random(number // 6)
+    for first in range(0, gpus, GPUS_PER_HOST):
+        yield HostReading(
+            host=f"node{first // GPUS_PER_HOST:04}",
+            fetched_at=at,
+            gpus=tuple(_gpu(first + index, index, chance) for index in range(GPUS_PER_HOST)),
+        )
+
+
+def _gpu(number: int, index: int, chance: random.Random) -> Gpu:
+    busy = chance.random() < 0.6
+    owner = Process(100, "C", "python", 40000.0, f"user{chance.randrange(USERS)}")
+    return Gpu(
+        index,
+        uuid=f"GPU-{number:08}",
+        name="NVIDIA A100-SXM4-80GB",
+        utilization=chance.uniform(20, 100) if busy else 0.0,
+        memory_used_mib=chance.uniform(10000, 80000) if busy else 4.0,
+        memory_total_mib=81920.0,
+        temperature_c=chance.uniform(40, 80),
+        power_w=chance.uniform(60, 390),
+        processes=(owner,) if busy else (),
+    )
+
+
+def _config(directory: Path) -> Config:
+    paths = PathsConfig(directory, directory)
+    return Config(directory / "config.ini", (), FetchConfig(), paths, BusyConfig(), SiteConfig())
+
+
+def _timed(job: Callable[[], object]) -> float:
+    """CPU time: what else the machine does is not the question."""
+    started = time.process_time()
+    job()
+    return time.process_time() - started
+
+
+def _complain(text: str) -> None:
+    raise RuntimeError(text)

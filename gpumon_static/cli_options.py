@@ -1,0 +1,39 @@
+"""What the commands have in common: their options, and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _remember_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_root().meta["debug"] = True
+
+
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember_debug,
+    help="Show the traceback of an error.",
+)
+config_option = click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The config file.  [default: $GPUMON_CONFIG, else ./config.ini]",
+)
+
+
+def command(function: Callable[..., Any]) -> click.Command:
+    return click.command()(debug_option(function))

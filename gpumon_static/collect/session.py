@@ -1,0 +1,124 @@
+"""One host, asked again and again over one connection: no new handshake each time.
+
+With paramiko the connection is a transport that stays open; with the `ssh` program, a ControlMaster of ours.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpumon_static.collect import openssh, probe, reading
+from gpumon_static.collect.connect import Budget
+from gpumon_static.collect.openssh import OpensshReader
+from gpumon_static.collect.readers import Readers
+from gpumon_static.collect.trace import SILENT
+from gpumon_static.config import HostConfig
+from gpumon_static.model import HostReading
+
+if TYPE_CHECKING:
+    from gpumon_static.collect.jump import Transport
+
+KEEPALIVE_SECONDS = 30
+
+
+class Session:
+    def __init__(self, host: HostConfig, shared: Readers, anew: Callable[[], Readers]) -> None:
+        """`shared`: what the hosts have in common; `anew`: the same for this host alone, after a failure."""
+        self._host = host
+        self._readers = shared
+        self._anew = anew
+        self._own: Readers | None = None
+        self._transport: Transport | None = None
+        self._master: subprocess.Popen[bytes] | None = None
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._has_failed = False
+
+    def read(self) -> HostReading:
+        """Raises `HostError`; the next read then starts with a new connection."""
+        if self._has_failed:
+            # A jump host that broke, or a host key that was missing, is remembered by the old ones.
+            self._end_own()
+            self._readers = self._own = self._anew()
+            self._has_failed = False
+        started = time.monotonic()
+        try:
+            output = probe.text(self._output())
+        except BaseException:
+            self._has_failed = True
+            self._disconnect()
+            raise
+        seconds = round(time.monotonic() - started, 3)
+        return replace(reading.parse(self._host.name, output, self._readers.clock()), fetch_seconds=seconds)
+
+    def close(self) -> None:
+        self._disconnect()
+        self._end_own()
+
+    def _output(self) -> bytes:
+        if self._host.transport == "local":
+            return self._readers.output(self._host).encode()
+        if self._host.transport == "openssh":
+            return OpensshReader(self._readers.programs, self._control_path())(self._host, SILENT)
+        from gpumon_static.collect.ssh import run_probe
+
+        assert self._readers.ssh
+        if self._transport is None or not self._transport.is_active():
+            self._transport = self._readers.ssh.connect(self._host)
+            self._transport.set_keepalive(KEEPALIVE_SECONDS)
+        seconds = self._host.connect_timeout
+        budget = Budget(seconds, f"the connection is open, and no command starts within {seconds:g} s")
+        return run_probe(self._transport, self._host, budget, SILENT)
+
+    def _control_path(self) -> Path | None:
+        """The socket of our master connection, which is started if it does not run."""
+        if self._directory is None:
+            # Short, whatever TMPDIR says: the path of a socket has room for a hundred letters.
+            self._directory = tempfile.TemporaryDirectory(prefix="gpumon-", dir="/tmp")
+        path = Path(self._directory.name) / "ssh"
+        if self._master is None or self._master.poll() is not None:
+            self._end_master()
+            self._master = self._start_master(path)
+        return path
+
+    def _start_master(self, path: Path) -> subprocess.Popen[bytes]:
+        words = openssh.arguments(self._host, path)
+        words = [word.replace("ControlMaster=no", "ControlMaster=yes") for word in words[:-1]]
+        at = words.index("--")
+        nowhere = subprocess.DEVNULL
+        master = self._readers.programs.start(
+            [*words[:at], "-N", *words[at:]], stdin=nowhere, stdout=nowhere, stderr=nowhere
+        )
+        end = time.monotonic() + self._host.connect_timeout
+        # Where it fails, the read itself fails too, and says why.
+        while not path.exists() and master.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        return master
+
+    def _disconnect(self) -> None:
+        if self._transport:
+            with suppress(Exception):
+                self._transport.close()
+        self._transport = None
+        self._end_master()
+
+    def _end_master(self) -> None:
+        if self._master:
+            self._readers.programs.end(self._master)
+        self._master = None
+        if self._directory:
+            (Path(self._directory.name) / "ssh").unlink(missing_ok=True)
+
+    def _end_own(self) -> None:
+        if self._own:
+            self._own.__exit__(None, None, None)
+        self._own = None
+        if self._directory:
+            self._directory.cleanup()
+            self._directory = None

@@ -1,0 +1,31 @@
+"""The steps on the way to a host's readings. `check` writes them down; `fetch` does without."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """In the order in which they are done."""
+
+    NAME = "name"
+    PORT = "port"
+    HOST_KEY = "host key"
+    LOGIN = "login"
+    SHELL = "shell"
+    NVIDIA_SMI = "nvidia-smi"
+    PS = "ps"
+    CLOCK = "clock"
+
+
+class Trace:
+    """Hears of each step that went well; this one forgets it at once."""
+
+    def done(self, step: Step, told: str) -> None:
+        """`told`: what was found, in a few words."""
+
+    def received(self, output: bytearray) -> None:
+        """Each time that more of the probe's output has come."""
+
+
+SILENT = Trace()

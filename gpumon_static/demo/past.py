@@ -1,0 +1,67 @@
+"""A past for the demo lab: the runs of the last weeks, as if cron had always been there.
+
+The lab is a function of time, so its past is asked for, not played through. The further back, the fewer runs:
+what is older than a week is kept as sums anyhow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpumon_static.demo import workload
+from gpumon_static.demo.lab import DemoHost
+from gpumon_static.model import HostReading, Status
+from gpumon_static.store.history import add_run, prune_as_configured
+from gpumon_static.store.history_names import Names
+from gpumon_static.store.history_schema import writing
+from gpumon_static.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    from gpumon_static.config import Config
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+STEPS = ((7 * DAY, 60 * MINUTE), (DAY, 30 * MINUTE), (0, 5 * MINUTE))
+"""Older than that: a run every so often."""
+GPUS_IN_SECONDS = 60
+"""With more of them runs are rarer, so that a big lab is up soon as well."""
+LONGEST_STEP = 6 * HOUR
+PAUSES = ((12 * DAY, 6 * HOUR), (3 * DAY, 2 * HOUR), (9 * HOUR, 25 * MINUTE))
+"""So long ago the machine that runs cron was off, for so long."""
+FAILING_FOR = {Status.REFUSED: 2 * HOUR + 10 * MINUTE, Status.DRIVER: 26 * HOUR}
+"""Since when the hosts that fail on purpose do."""
+
+
+def fill(config: Config, hosts: Sequence[DemoHost], now: datetime, days: int) -> int:
+    """Returns the number of runs. What the history has already is left as it is."""
+    end = int(now.timestamp())
+    with writing(config.history_path) as connection:
+        last = connection.execute("SELECT max(at) FROM runs").fetchone()[0] or 0
+        coarser = -(-sum(len(host.gpus) for host in hosts) // GPUS_IN_SECONDS)
+        runs = [(at, step) for at, step in _runs(end, days, coarser) if at > last]
+        raw_from = end - config.history.keep_raw * DAY
+        ledger = Ledger(connection, Names(connection), LONGEST_STEP, raw_from=raw_from)
+        for at, ledger.interval_s in runs:
+            add_run(ledger, at, [_reading(host, at, end) for host in hosts], config.busy)
+        ledger.save()
+        prune_as_configured(connection, config, end)
+    return len(runs)
+
+
+def _runs(end: int, days: int, coarser: int) -> Iterator[tuple[int, int]]:
+    """When, and how long after the one before."""
+    at = end - days * DAY
+    while at <= end - MINUTE:
+        ago = end - at
+        step = min(LONGEST_STEP, next(step for older, step in STEPS if ago > older) * coarser)
+        if not any(since - length < ago <= since for since, length in PAUSES):
+            yield at, step
+        at += step
+
+
+def _reading(host: DemoHost, at: int, end: int) -> HostReading:
+    time = datetime.fromtimestamp(at, UTC)
+    failing = end - at < FAILING_FOR.get(host.fate, 0)
+    return workload.reading(host, time) if failing else workload.healthy_reading(host, time)

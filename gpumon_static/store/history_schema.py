@@ -1,0 +1,233 @@
+"""`history.db`: its tables, how it is opened, and how an older one is brought up to date.
+
+All times are seconds since 1970 (UTC), `hour` and `day` such seconds divided by 3600 and 86400. GPUs, hosts,
+models and users are numbers that stand in one table each. What is not known is NULL, as everywhere.
+
+    samples     one row per GPU (or slice) and run              kept for history.keep_raw
+    spans       where a GPU's state or owners changed           the same
+    pool_runs   one row per host and model and run              the same
+    *_hours     sums over an hour: by GPU, user, host           kept for history.keep_hours
+    *_days      the same over a day                             kept for history.keep_days
+    latest      of each GPU: its last sample, how far its time is counted, since when it is as it is
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from gpumon_static.errors import GpumonError
+
+WAIT_S = 20.0
+"""For another process that writes: a run, an import."""
+
+GPU_SUMS = (
+    "utilization_n utilization_sum memory_n memory_sum temperature_n temperature_sum power_n power_sum"
+    " free_s busy_s held_s unknown_s down_s"
+).split()
+GPU_MAXES = "utilization_max memory_max temperature_max power_max".split()
+USER_SUMS = "busy_s held_s utilization_s measured_s".split()
+POOL_SUMS = "utilization_n utilization_sum memory_sum memory_total free_s taken_s".split()
+POOL_MAXES = ["gpus"]
+
+
+def _rollup(name: str, unit: str, keys: str, sums: Sequence[str], maxes: Sequence[str], kind: str) -> str:
+    columns = [f"{key} INTEGER NOT NULL" for key in (unit, *keys.split())]
+    columns += [f"{column} {kind} NOT NULL" for column in sums]
+    columns += [f"{column} {kind}" for column in maxes]
+    key = ", ".join((unit, *keys.split()))
+    return f"CREATE TABLE {name}_{unit}s ({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID"
+
+
+FIRST = (
+    """CREATE TABLE hosts (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, answered_at INTEGER, down_since INTEGER)""",
+    """CREATE TABLE models (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL, profile TEXT NOT NULL, UNIQUE (name, profile))""",
+    "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE crews (id INTEGER PRIMARY KEY, members TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE gpus (
+        id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, host INTEGER NOT NULL, position INTEGER NOT NULL,
+        slice INTEGER, model INTEGER NOT NULL, first_at INTEGER NOT NULL)""",
+    """CREATE TABLE latest (
+        gpu INTEGER PRIMARY KEY, present INTEGER NOT NULL, at INTEGER NOT NULL, state INTEGER NOT NULL,
+        crew INTEGER, utilization INTEGER, weight REAL NOT NULL, counted_to INTEGER NOT NULL,
+        known_at INTEGER NOT NULL, known_state INTEGER NOT NULL, known_crew INTEGER, since INTEGER NOT NULL,
+        taken_since INTEGER, memory INTEGER, memory_total INTEGER, temperature INTEGER, power INTEGER)""",
+    "CREATE TABLE runs (at INTEGER PRIMARY KEY)",
+    """CREATE TABLE samples (
+        at INTEGER NOT NULL, gpu INTEGER NOT NULL, state INTEGER NOT NULL, crew INTEGER, utilization INTEGER,
+        memory INTEGER, temperature INTEGER, power INTEGER, PRIMARY KEY (at, gpu)) WITHOUT ROWID""",
+    """CREATE TABLE spans (
+        gpu INTEGER NOT NULL, at INTEGER NOT NULL, state INTEGER NOT NULL, crew INTEGER,
+        PRIMARY KEY (gpu, at)) WITHOUT ROWID""",
+    """CREATE TABLE pool_runs (
+        at INTEGER NOT NULL, host INTEGER NOT NULL, model INTEGER NOT NULL, gpus INTEGER NOT NULL,
+        free INTEGER NOT NULL, taken INTEGER NOT NULL, utilization_n INTEGER NOT NULL,
+        utilization_sum INTEGER NOT NULL, memory_sum INTEGER NOT NULL, memory_total INTEGER NOT NULL,
+        PRIMARY KEY (at, host, model)) WITHOUT ROWID""",
+    *(_rollup("gpu", unit, "gpu", GPU_SUMS, GPU_MAXES, "INTEGER") for unit in ("hour", "day")),
+    *(_rollup("user", unit, "user gpu", USER_SUMS, (), "REAL") for unit in ("hour", "day")),
+    *(_rollup("pool", unit, "host model", POOL_SUMS, POOL_MAXES, "INTEGER") for unit in ("hour", "day")),
+)
+
+MIGRATIONS: list[Sequence[str]] = [FIRST]
+"""What leads from version 0, an empty file, to 1, from 1 to 2 and so on. Once released, it stays as it is."""
+
+
+class HistoryError(GpumonError):
+    """Why the history could not be written or read. A run goes on without it."""
+
+
+class DamagedHistory(HistoryError):
+    """The file is no database any more, or a part of it is not."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction: all of it or nothing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = _open_for_writing(path)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            # Without a COMMIT this undoes everything.
+            connection.close()
+    except (sqlite3.Error, OSError) as error:
+        kind = DamagedHistory if _is_damage(error) else HistoryError
+        raise kind(f"cannot write {path}: {_reason(error)}") from error
+
+
+def put_aside(path: Path, now: datetime) -> Path:
+    """With its log, which may hold what is missing in it."""
+    aside = path.with_name(f"{path.name}.damaged-{now:%Y%m%dT%H%M%S}")
+    try:
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
+    except OSError as error:
+        raise HistoryError(f"{path} is damaged and cannot be put aside: {error.strerror}") from error
+    return aside
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    if not path.exists():
+        raise HistoryError(f"no history yet: {path} does not exist; `gpumon-static fetch` adds to it")
+    try:
+        connection = _open_for_reading(path)
+        try:
+            _check_version(path, connection)
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise HistoryError(f"cannot read {path}: {_reason(error)}") from error
+
+
+def backup(path: Path, target: Path) -> None:
+    """A whole copy, made while others write. The target appears in one step, or not at all."""
+    if target.resolve() == path.resolve():
+        raise HistoryError(f"{target} is the history itself: name another file")
+    temporary = target.with_name(f".{target.name}.tmp")
+    try:
+        with reading(path) as source:
+            temporary.unlink(missing_ok=True)
+            copy = sqlite3.connect(temporary)
+            try:
+                source.backup(copy)
+                # A single file, which can be carried anywhere.
+                copy.execute("PRAGMA journal_mode = DELETE")
+            finally:
+                copy.close()
+        temporary.replace(target)
+    except (sqlite3.Error, OSError) as error:
+        raise HistoryError(f"cannot write {target}: {_reason(error)}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def migrate(path: Path, connection: sqlite3.Connection) -> None:
+    version = _check_version(path, connection)
+    for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have done it while this one waited.
+            if _version(connection) < number:
+                for statement in statements:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def _open_for_writing(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # In WAL mode a power cut may take the last run with it, and never the file.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -65536")
+        migrate(path, connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_for_reading(path: Path) -> sqlite3.Connection:
+    """Where the directory is not ours to write to, WAL's own files cannot be made: read the file as it is."""
+    uri = path.absolute().as_uri()
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        connection = sqlite3.connect(f"{uri}?{mode}", uri=True, timeout=WAIT_S, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            return connection
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            problem = error
+    raise problem
+
+
+def _check_version(path: Path, connection: sqlite3.Connection) -> int:
+    version = _version(connection)
+    if version > len(MIGRATIONS):
+        raise HistoryError(
+            f"{path} was written by a newer gpumon-static (version {version} of it, this one knows"
+            f" {len(MIGRATIONS)}); it is left as it is"
+        )
+    return version
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _is_damage(error: Exception) -> bool:
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _code(error: Exception) -> int | None:
+    """The kind of error; SQLite's own number says in its other bits more than anybody asks for."""
+    number = getattr(error, "sqlite_errorcode", None)
+    return None if number is None else number & 0xFF
+
+
+def _reason(error: Exception) -> str:
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return "the disk is full"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error)

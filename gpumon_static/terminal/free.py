@@ -1,0 +1,125 @@
+"""`gpumon-static free` and `wait`: where to run, now or as soon as there is a place."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from gpumon_static.errors import GpumonError
+from gpumon_static.publish.words import duration
+from gpumon_static.terminal.offers import Offer, Wanted, offers
+from gpumon_static.terminal.source import Source, Unavailable
+
+USUAL_PAUSE = 60.0
+"""Seconds between two looks where the page does not say how often it may be asked."""
+LONGEST_PAUSE = 600.0
+
+Say = Callable[[str], None]
+Sleep = Callable[[float], None]
+Clock = Callable[[], datetime]
+
+
+def find(
+    source: Source, wanted: Wanted, now: datetime, *, use_old: bool
+) -> tuple[list[Offer], dict[str, Any]]:
+    """Old data offers nothing: it is told, and whoever waits goes on to wait."""
+    document, there = source.read(now)
+    if not use_old and is_old(document, there):
+        raise Unavailable(_old(document, there))
+    try:
+        return offers(document, wanted, None if use_old else there), document
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise GpumonError("this gpus.json is damaged, or not one of gpumon-static") from error
+
+
+def is_old(document: dict[str, Any], now: datetime) -> bool:
+    fetched = document.get("fetched_at")
+    if not fetched:
+        return True
+    age = (now - datetime.fromisoformat(fetched)).total_seconds()
+    return age > float(document["stale_after_s"])
+
+
+def _old(document: dict[str, Any], now: datetime) -> str:
+    fetched = document.get("fetched_at")
+    if not fetched:
+        return "there is no data yet: no host has been asked"
+    age = duration((now - datetime.fromisoformat(fetched)).total_seconds())
+    return f"the data is {age} old: fetch does not run any more (--old takes it all the same)"
+
+
+def wait(
+    source: Source,
+    wanted: Wanted,
+    timeout: float | None,
+    *,
+    clock: Clock,
+    say: Say,
+    sleep: Sleep = time.sleep,
+    tick: Callable[[], float] = time.monotonic,
+) -> list[Offer]:
+    """Looks again as often as the page does, and a little later, so that many do not come at once."""
+    end = tick() + timeout if timeout else None
+    failures, told, pause = 0, "", USUAL_PAUSE
+    while True:
+        try:
+            found, document = find(source, wanted, clock(), use_old=False)
+            if found:
+                return found
+            pause, failures, problem = float(document.get("refresh_s") or USUAL_PAUSE), 0, ""
+        except Unavailable as error:
+            failures, problem = failures + 1, str(error)
+        if problem and problem != told:
+            say(f"{problem}; still waiting")
+        told = problem
+        seconds = min(LONGEST_PAUSE, pause * 2.0 ** min(failures, 10)) if failures else pause
+        seconds *= random.uniform(1.0, 1.25)  # noqa: S311
+        left = end - tick() if end is not None else seconds
+        if left <= 0:
+            raise GpumonError(f"no host had {wanted} within {duration(timeout)}")
+        sleep(min(seconds, left))
+
+
+def lines(found: Sequence[Offer]) -> list[str]:
+    """For people: the host and why, then the two lines to paste."""
+    told = []
+    for offer in found:
+        models = "several models" if offer.is_mixed else offer.places[0].model
+        least = min(place.free_mib for place in offer.places) / 1024
+        indexes = ", ".join(place.index for place in offer.places)
+        parts = [f"{offer.fitting} of {offer.total} free", models, f"{least:.0f} GB each"]
+        if offer.load_per_cpu is not None:
+            parts.append(f"load {100 * offer.load_per_cpu:.0f} %")
+        told.append(f"{offer.host}  GPU {indexes}  ({', '.join(parts)})")
+        told += [f"    ! {reason}" for reason in offer.tight]
+        told += [f"    {offer.ssh}", f"    {offer.environment}", ""]
+    return told[:-1]
+
+
+def plain_lines(found: Sequence[Offer]) -> list[str]:
+    """For `read host devices`: the host and what CUDA_VISIBLE_DEVICES takes."""
+    return [f"{offer.host} {offer.devices}" for offer in found]
+
+
+def as_json(found: Sequence[Offer]) -> str:
+    return json.dumps(
+        [
+            {
+                "host": offer.host,
+                "ssh": offer.ssh,
+                "devices": [place.device for place in offer.places],
+                "environment": offer.environment,
+                "models": list(dict.fromkeys(place.model for place in offer.places)),
+                "memory_free_mib": min(place.free_mib for place in offer.places),
+                "fitting": offer.fitting,
+                "against": list(offer.tight),
+            }
+            for offer in found
+        ],
+        ensure_ascii=False,
+        indent=2,
+    )

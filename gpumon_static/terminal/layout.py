@@ -1,0 +1,82 @@
+"""Rows of cells to lines that fit the width: what matters least goes first, the last column gives way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    header: str
+    right: bool = False
+    drop: int = 0
+    """Where there is no room, the column with the highest number goes; 0 stays."""
+    least: int = 0
+    """So short it may be cut; 0: it is not cut."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str = ""
+    style: str = ""
+
+
+Row = dict[str, Cell]
+"""Cells by column; a column that is not there is empty."""
+
+
+def lines(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> list[Text]:
+    """The header and the rows; `width` None: as wide as it takes."""
+    shown = list(columns)
+    widths = {column.name: _natural(column, rows) for column in shown}
+    while width is not None and _least(shown, widths) > width and any(column.drop for column in shown):
+        shown.remove(max(shown, key=lambda column: column.drop))
+    if width is not None:
+        _cut(shown, widths, width)
+    header = {column.name: Cell(column.header, "bold") for column in shown}
+    return [_line(shown, widths, row) for row in [header, *rows]]
+
+
+def _natural(column: Column, rows: Sequence[Row]) -> int:
+    texts = [row[column.name].text for row in rows if column.name in row]
+    return max(map(cell_len, [column.header, *texts]))
+
+
+def _total(columns: Sequence[Column], widths: dict[str, int]) -> int:
+    return sum(widths[column.name] for column in columns) + GAP * (len(columns) - 1)
+
+
+def _least(columns: Sequence[Column], widths: dict[str, int]) -> int:
+    """With every column as short as it may be."""
+    return _total(columns, {c.name: min(widths[c.name], c.least or widths[c.name]) for c in columns})
+
+
+def _cut(columns: Sequence[Column], widths: dict[str, int], width: int) -> None:
+    for column in reversed(columns):
+        too_much = _total(columns, widths) - width
+        if too_much > 0 and column.least:
+            widths[column.name] = max(min(column.least, widths[column.name]), widths[column.name] - too_much)
+
+
+def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
+    line = Text(no_wrap=True, overflow="crop", end="")
+    for place, column in enumerate(columns):
+        cell = row.get(column.name, Cell())
+        text = clip(cell.text, widths[column.name])
+        pad = " " * (widths[column.name] - cell_len(text))
+        line.append(pad + text if column.right else text + pad, cell.style)
+        if place < len(columns) - 1:
+            line.append(" " * GAP)
+    line.rstrip()
+    return line
+
+
+def clip(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"

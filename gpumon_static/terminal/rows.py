@@ -1,0 +1,187 @@
+"""The survey as rows of a table: which cells there are, what they say and in which colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpumon_static.health import RULES
+from gpumon_static.model import GONE, Process
+from gpumon_static.publish.names import short_model
+from gpumon_static.publish.survey import Place, SurveyedHost
+from gpumon_static.publish.words import duration
+from gpumon_static.state import State
+from gpumon_static.terminal.layout import Cell, Column, Row
+from gpumon_static.terminal.text import UNITS, memory, percent, plain, rounded, share
+from gpumon_static.terminal.totals import Totals, total
+
+STYLES = {State.FREE: "green", State.BUSY: "", State.HELD: "yellow", State.UNKNOWN: "magenta"}
+OWN = "bold cyan"
+FAULT = "bold yellow"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is asked to be seen."""
+
+    unit: str = "gib"
+    processes: bool = False
+    details: bool = False
+    seen: bool = False
+    me: str = ""
+    """Whose processes are marked."""
+    every_node: bool = False
+    """The node's name in every row, for grep."""
+
+
+def columns(look: Look) -> list[Column]:
+    unit = UNITS[look.unit][0]
+    found = [
+        Column("node", "Node", least=8),
+        Column("gpu", "GPU", right=True),
+        Column("model", "Model", drop=7),
+        Column("memory", f"Memory {unit}", right=True),
+        Column("share", "Mem", right=True, drop=9),
+        Column("utilization", "Util", right=True),
+    ]
+    if look.details:
+        found += [
+            Column("fan", "Fan", right=True, drop=8),
+            Column("temperature", "Temp", right=True, drop=4),
+            Column("power", "Power W", right=True, drop=6),
+        ]
+    if look.seen:
+        found.append(Column("seen", "Seen", right=True, drop=3))
+    if not look.processes:
+        return [*found, Column("who", "Who", least=18)]
+    return [
+        *found,
+        Column("who", "User", least=11),
+        Column("pid", "PID", right=True, drop=5),
+        Column("held", unit, right=True),
+        Column("time", "Time", right=True, drop=2),
+        Column("process", "Process", least=10),
+    ]
+
+
+def host_rows(host: SurveyedHost, places: Sequence[Place], name: str, look: Look, now: datetime) -> list[Row]:
+    """The node with its totals, where it has more than one GPU, then these places."""
+    rows: list[Row] = []
+    if sum(1 for _ in host.places()) > 1:
+        rows.append(_node_row(host, name, look))
+    for place in places:
+        rows += place_rows(place, name if look.every_node or not rows else "", look)
+    if rows and look.seen and host.reading:
+        age = (now - host.reading.fetched_at).total_seconds()
+        rows[0] = rows[0] | {"seen": Cell(duration(age))}
+    return rows
+
+
+def _node_row(host: SurveyedHost, name: str, look: Look) -> Row:
+    sums = total([host])
+    row = {"node": Cell(name, "bold"), "gpu": Cell("all", "bold"), **_total_cells(sums, look)}
+    free = f"{sums.free} of {sums.gpus} free"
+    cut = f"{sums.slices_free} of {sums.slices} slices" if sums.slices else ""
+    fault = f"! {plain(host.faults[0])}" if host.faults else ""
+    style = FAULT if fault else "bold green" if sums.free else "bold"
+    if look.processes:
+        return row | {"who": Cell(free, style), "process": Cell(fault or cut, style)}
+    return row | {"who": Cell(fault or ", ".join(filter(None, (free, cut))), style)}
+
+
+def _total_cells(sums: Totals, look: Look) -> Row:
+    power = "–" if sums.power_w is None else f"{sums.power_w:.0f}"
+    return {
+        "memory": Cell(_of(sums.used_mib, sums.total_mib, look.unit), "bold"),
+        "share": Cell(percent(share(sums.used_mib, sums.total_mib)), "bold"),
+        "utilization": Cell(percent(sums.utilization), "bold"),
+        "power": Cell(power, "bold"),
+    }
+
+
+def place_rows(place: Place, name: str, look: Look) -> Iterator[Row]:
+    style = STYLES[place.state]
+    row = {"node": Cell(name, "bold"), **_place_cells(place, look, style)}
+    faults = [RULES[rule].word if rule in RULES else plain(rule) for rule in place.fault_rules]
+    fault = f"! {', '.join(faults)}" if faults else ""
+    if not look.processes:
+        yield row | {"who": _who(place, look.me, fault, style)}
+        return
+    processes = sorted(place.processes, key=lambda p: (-(p.memory_mib or 0), p.pid))
+    listed = [_process_cells(process, look) for process in processes]
+    if not listed:
+        listed.append({"who": Cell(_nobody(place), style)})
+    if fault:
+        where = next((n for n, cells in enumerate(listed) if "process" not in cells), None)
+        told: Row = {"process": Cell(fault, FAULT)}
+        listed = [*listed, told] if where is None else [cells | told for cells in listed]
+    for number, cells in enumerate(listed):
+        again = {"node": Cell(name), "gpu": row["gpu"]} if look.every_node else {}
+        yield (row if number == 0 else again) | cells
+
+
+def _place_cells(place: Place, look: Look, style: str) -> Row:
+    gpu = place.gpu
+    profile = f"{plain(place.mig.profile or 'MIG')} " if place.mig else ""
+    power, limit = rounded(gpu.power_w, ""), rounded(gpu.power_limit_w, "")
+    return {
+        "gpu": Cell(place.index, style),
+        "model": Cell(profile + plain(short_model(gpu.name)), style),
+        "memory": Cell(_of(place.memory_used_mib, place.memory_total_mib, look.unit), style),
+        "share": Cell(percent(share(place.memory_used_mib, place.memory_total_mib)), style),
+        "utilization": Cell(percent(place.utilization), style),
+        "fan": Cell(percent(gpu.fan_percent)),
+        "temperature": Cell(rounded(gpu.temperature_c, "°C")),
+        "power": Cell(f"{power}/{limit}"),
+    }
+
+
+def _of(used_mib: float | None, total_mib: float | None, unit: str) -> str:
+    whole = memory(total_mib, unit)
+    return f"{memory(used_mib, unit)} / {whole.removesuffix('.0')}"
+
+
+def _who(place: Place, me: str, fault: str, style: str) -> Cell:
+    if fault and not place.working:
+        return Cell(fault, FAULT)
+    longest: dict[str, int | None] = {}
+    for process in place.working:
+        name = owner(process)
+        longest[name] = max(longest.get(name) or 0, process.elapsed_s or 0) or None
+    told = [
+        plain(name) + ("*" if name == me else "") + (f" {duration(time)}" if time else "")
+        for name, time in longest.items()
+    ]
+    words = ", ".join(told) or _nobody(place)
+    return Cell(f"{words}  {fault}".rstrip(), OWN if me in longest else FAULT if fault else style)
+
+
+def _nobody(place: Place) -> str:
+    if place.state is State.FREE:
+        return "free" if place.is_usable else "MIG, no slices"
+    if not place.gpu.processes_known and place.state.is_taken:
+        return f"{place.state.value}, processes not listed"
+    return f"{place.state.value}, no process" if place.state.is_taken else place.state.value
+
+
+def _process_cells(process: Process, look: Look) -> Row:
+    name = owner(process)
+    own = name == look.me
+    style = OWN if own else "dim" if process.is_graphics_only else ""
+    job = f" ({plain(process.job)})" if process.job else ""
+    return {
+        "who": Cell(plain(name) + ("*" if own else ""), style),
+        "pid": Cell(str(process.pid), style),
+        "held": Cell(memory(process.memory_mib, look.unit), style),
+        "time": Cell(duration(process.elapsed_s), style),
+        "process": Cell(plain(process.name or "–") + job, style),
+    }
+
+
+def owner(process: Process) -> str:
+    if process.user is not None:
+        return process.user
+    if process.uid is not None:
+        return f"uid {process.uid}"
+    return "gone" if process.state == GONE else "unknown user"

@@ -1,0 +1,123 @@
+"""The terminal while `top` has it: the other screen, keys as they are pressed, and all of it given back.
+
+It is given back however `top` ends: by q, an error, Ctrl-C, SIGTERM or SIGHUP; and while Ctrl-Z stops it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+ENTER = "\x1b[?1049h\x1b[?25l"
+LEAVE = "\x1b[?25h\x1b[?1049l"
+KEYS = {
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
+    "\x1b[5~": "page-up",
+    "\x1b[6~": "page-down",
+    "\x1b[H": "home",
+    "\x1b[F": "end",
+    "\x1b": "escape",
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "backspace",
+    "\x08": "backspace",
+}
+_KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])?|[\s\S]")
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Screen:
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+        self._in = sys.stdin.fileno()
+        self._saved: list[Any] | None = None
+        self._handlers: dict[int, Any] = {}
+        self.was_away = False
+        """Somebody else has drawn since: all of it must be drawn again."""
+
+    def __enter__(self) -> Screen:
+        self._saved = termios.tcgetattr(self._in)
+        for number in ENDING:
+            self._handlers[number] = signal.signal(number, _end)
+        self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._suspend)
+        self._take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A second signal must not come between us and the terminal.
+        for number in (*ENDING, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        self._give_back()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for kept, handler in self._handlers.items():
+            signal.signal(kept, handler)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        return tuple(os.get_terminal_size(sys.stdout.fileno()))  # type: ignore[return-value]
+
+    def keys(self, seconds: float) -> list[str]:
+        """Those pressed within these seconds; the first one ends the wait."""
+        ready, _, _ = select.select([self._in], [], [], seconds)
+        if not ready:
+            return []
+        pressed = os.read(self._in, 1024)
+        if not pressed:
+            raise SystemExit(0)
+        found = _KEY.findall(pressed.decode("utf-8", errors="replace"))
+        return [KEYS.get(key, key) for key in found]
+
+    def draw(self, lines: Sequence[Text]) -> None:
+        """In one go and without clearing first, so that nothing flickers."""
+        width, height = self.size
+        self._console.size = (width, height)
+        with self._console.capture() as captured:
+            for line in lines[:height]:
+                line.truncate(width, overflow="crop")
+                self._console.print(line, soft_wrap=True)
+        drawn = captured.get().rstrip("\n").replace("\n", "\x1b[K\r\n")
+        self._write(f"\x1b[H{drawn}\x1b[K\x1b[J")
+
+    def _take(self) -> None:
+        tty.setcbreak(self._in, termios.TCSANOW)
+        self._write(ENTER)
+        self.was_away = True
+
+    def _give_back(self) -> None:
+        # After SIGHUP there is no terminal any more.
+        with suppress(OSError, termios.error):
+            self._write(LEAVE)
+        if self._saved:
+            with suppress(OSError, termios.error):
+                termios.tcsetattr(self._in, termios.TCSANOW, self._saved)
+
+    def _suspend(self, _number: int, _frame: FrameType | None) -> None:
+        self._give_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._take()
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,185 @@
+"""`gpumon-static show`: the lab as a table, from the last fetch or asked now."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from gpumon_static.config import Config
+from gpumon_static.model import HostReading
+from gpumon_static.publish.gpus_json import document
+from gpumon_static.publish.health import without
+from gpumon_static.publish.names import short_model
+from gpumon_static.publish.privacy import Tier
+from gpumon_static.publish.survey import Place, Survey, SurveyedHost, assemble
+from gpumon_static.publish.words import count, duration
+from gpumon_static.terminal import layout
+from gpumon_static.terminal.layout import Row
+from gpumon_static.terminal.rows import Look, columns, host_rows, owner
+from gpumon_static.terminal.text import UNITS, memory, percent, plain, share
+from gpumon_static.terminal.totals import total
+
+if TYPE_CHECKING:
+    from rich.console import Console, OverflowMethod
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which hosts and GPUs."""
+
+    nodes: re.Pattern[str] | None = None
+    user: str | None = None
+    free: bool = False
+
+    def takes(self, host: SurveyedHost, place: Place) -> bool:
+        if self.nodes and not self.nodes.search(host.name):
+            return False
+        if self.user is not None and all(owner(process) != self.user for process in place.processes):
+            return False
+        return place.is_usable or not self.free
+
+    @property
+    def is_of_gpus(self) -> bool:
+        return self.free or self.user is not None
+
+
+def survey_of(readings: Sequence[HostReading], config: Config, now: datetime) -> Survey:
+    """For who runs it: all hosts, with their logins."""
+    page = replace(config.pages[0], groups=())
+    return assemble(without(readings, config.site.ignore_faults), config, now, page, Tier.NAMES)
+
+
+def chosen(survey: Survey, choice: Choice) -> Survey:
+    hosts = (h for h in survey.hosts if not choice.nodes or choice.nodes.search(h.name))
+    return replace(survey, hosts=tuple(hosts))
+
+
+def show(console: Console, survey: Survey, choice: Choice, look: Look) -> None:
+    """On a terminal it fits the width; in a pipe it is as wide as it takes."""
+    width = console.width if console.is_terminal else None
+    for line in table(chosen(survey, choice), choice, look, width):
+        overflow: OverflowMethod | None = "crop" if line.no_wrap else None
+        console.print(line, soft_wrap=width is None, no_wrap=line.no_wrap, overflow=overflow)
+
+
+def table(survey: Survey, choice: Choice, look: Look, width: int | None) -> Iterator[Text]:
+    names = shown_names([host.name for host in survey.hosts], short=width is not None)
+    rows: list[Row] = []
+    for host in survey.hosts:
+        places = [place for place in host.places() if choice.takes(host, place)]
+        if places:
+            rows += host_rows(host, places, names[host.name], look, survey.made_at)
+    if rows:
+        yield from layout.lines(columns(look), rows, width)
+        yield Text()
+    if not choice.is_of_gpus:
+        yield from not_read(survey.hosts, names)
+    yield from _summary(survey, choice, look)
+
+
+def shown_names(names: Sequence[str], *, short: bool) -> dict[str, str]:
+    """Without the domain, where they are different without it."""
+    cut = {name: name if ":" in name or name[:1].isdecimal() else name.partition(".")[0] for name in names}
+    unique = len(set(cut.values())) == len(cut)
+    return cut if short and unique else {name: name for name in names}
+
+
+def not_read(hosts: Sequence[SurveyedHost], names: dict[str, str]) -> Iterator[Text]:
+    """Told in full: the end of a reason is often the way to mend it."""
+    failed = [host for host in hosts if not host.ok]
+    longest = max((len(names[host.name]) for host in failed), default=0)
+    for host in failed:
+        status = host.reading.status.value if host.reading else "not fetched yet"
+        error = plain(host.reading.error or "") if host.reading else "the next fetch asks it"
+        yield Text(f"{names[host.name]:{longest}}  {status}: ", "red").append(error, "default")
+    if failed:
+        yield Text()
+
+
+def _summary(survey: Survey, choice: Choice, look: Look) -> Iterator[Text]:
+    yield totals_line(survey.hosts, look)
+    free = Counter(
+        short_model(p.gpu.name) + (f" {p.mig.profile or 'MIG'}" if p.mig else "")
+        for host in survey.hosts
+        for p in host.places()
+        if p.is_usable
+    )
+    if free:
+        listed = ", ".join(f"{number} x {plain(model)}" for model, number in free.most_common())
+        yield Text("Free: ", "bold").append(listed, "green")
+    if choice.user is not None:
+        yield _user_line(survey.hosts, choice.user, look)
+    yield age_line(survey)
+
+
+def totals_line(hosts: Sequence[SurveyedHost], look: Look, *, short: bool = False) -> Text:
+    sums = total(hosts)
+    unit = UNITS[look.unit][0]
+    parts = [f"{sums.free} of {count(sums.gpus, 'GPU')} free"]
+    if sums.slices:
+        parts.append(f"{sums.slices_free} of {count(sums.slices, 'slice')}")
+    if sums.total_mib:
+        used, whole = memory(sums.used_mib, look.unit), memory(sums.total_mib, look.unit)
+        part = percent(share(sums.used_mib, sums.total_mib))
+        parts.append(f"memory {part}" if short else f"memory {used} / {whole} {unit} ({part})")
+    parts.append(f"utilization {percent(sums.utilization)}")
+    failed = sum(not host.ok for host in hosts)
+    parts.append(f"{failed} of {count(len(hosts), 'host')} failed" if failed else count(len(hosts), "host"))
+    return Text(" · ".join(parts), "bold")
+
+
+def _user_line(hosts: Sequence[SurveyedHost], user: str, look: Look) -> Text:
+    held = [
+        (host.name, place.index, process.memory_mib or 0)
+        for host in hosts
+        for place in host.places()
+        for process in place.processes
+        if owner(process) == user
+    ]
+    places = {(host, index) for host, index, _ in held}
+    amount = f"{memory(sum(mib for *_, mib in held), look.unit)} {UNITS[look.unit][0]}"
+    on = count(len({host for host, _ in places}), "host")
+    return Text(f"{plain(user)}: {count(len(places), 'GPU')} with {amount} on {on}")
+
+
+def age_line(survey: Survey) -> Text:
+    if survey.latest is None:
+        return Text("No data yet: gpumon-static fetch asks the hosts.", "yellow")
+    age = (survey.made_at - survey.latest).total_seconds()
+    when = f"{survey.latest.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+    if age > survey.stale_after_s:
+        return Text(f"OLD DATA, of {when}, {duration(age)} ago: does fetch still run?", "bold yellow")
+    return Text(f"Data of {when}, {duration(age)} ago", "dim")
+
+
+def as_json(survey: Survey, choice: Choice) -> str:
+    """The form of gpus.json. A choice of GPUs leaves out the others."""
+    told = document(chosen(survey, choice))
+    if choice.is_of_gpus:
+        kept = {
+            (host.name, place.gpu.index)
+            for host in survey.hosts
+            for place in host.places()
+            if choice.takes(host, place)
+        }
+        for host in told["hosts"]:
+            host["gpus"] = [gpu for gpu in host["gpus"] if (host["name"], gpu["index"]) in kept]
+    return json.dumps(told, ensure_ascii=False, indent=2)
+
+
+def as_csv(survey: Survey, choice: Choice, to_csv: Callable[[Sequence[HostReading]], str]) -> str:
+    """The form of load_data.csv."""
+    readings = []
+    for host in chosen(survey, choice).hosts:
+        gpus = {place.gpu.index for place in host.places() if choice.takes(host, place)}
+        if host.reading and (gpus or not choice.is_of_gpus):
+            kept = tuple(gpu for gpu in host.reading.gpus if gpu.index in gpus)
+            readings.append(replace(host.reading, gpus=kept))
+    return to_csv(readings)

@@ -1,0 +1,81 @@
+"""`gpumon-static top`: readings come from threads, keys from the terminal, and one loop draws."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from gpumon_static.config import Config, HostConfig
+from gpumon_static.errors import GpumonError
+from gpumon_static.terminal.rntop_log import RntopLog
+from gpumon_static.terminal.rows import Look
+from gpumon_static.terminal.screen import Screen
+from gpumon_static.terminal.top_view import View, frame, press
+from gpumon_static.terminal.watch import Watch
+
+Clock = Callable[[], datetime]
+
+TICK = 0.2
+"""Seconds between two looks at what has come."""
+DRAW_EVERY = 0.5
+
+
+def top(
+    config: Config, hosts: list[HostConfig], look: Look, interval: float, output: Path | None, clock: Clock
+) -> None:
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+    if is_dumb or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise GpumonError("top needs a terminal; for a pipe there is: gpumon-static show --live")
+    config = replace(config, hosts=tuple(hosts))
+    log = RntopLog(output) if output else None
+    watch = Watch(config.path, hosts, interval, clock)
+    try:
+        with Screen() as screen:
+            watch.start()
+            _loop(screen, watch, View(look, interval), config, log, clock)
+    finally:
+        watch.stop()
+        if log:
+            log.close()
+
+
+def _loop(
+    screen: Screen, watch: Watch, view: View, config: Config, log: RntopLog | None, clock: Clock
+) -> None:
+    drawn_at, drawn_size = 0.0, (0, 0)
+    while not view.has_ended:
+        before = view
+        view = with_news(view, watch, log)
+        age = time.monotonic() - drawn_at
+        # Not for each of a thousand hosts: twice a second is live enough.
+        is_due = age >= 1.0 or (age >= DRAW_EVERY and view != before)
+        if is_due or screen.was_away or screen.size != drawn_size:
+            drawn_size = screen.size
+            lines, scroll = frame(view, config, clock(), *drawn_size)
+            view = replace(view, scroll=scroll)
+            screen.was_away = False
+            screen.draw(lines)
+            drawn_at = time.monotonic()
+        for key in screen.keys(TICK):
+            view = press(view, key, max(1, drawn_size[1] - 6))
+            drawn_at = 0.0
+        watch.pause(view.is_paused)
+
+
+def with_news(view: View, watch: Watch, log: RntopLog | None) -> View:
+    news = [] if view.is_paused else list(watch.news())
+    if not news:
+        return view
+    problem = view.problem
+    for reading in news:
+        try:
+            if log:
+                log.add(reading)
+        except OSError as error:
+            problem = f"--output: {error.strerror or error}"
+    return replace(view, readings={**view.readings, **{r.host: r for r in news}}, problem=problem)

@@ -1,0 +1,143 @@
+"""`top` without a terminal: what is seen, and what each key does to it. All of it is plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from rich.text import Text
+
+from gpumon_static.config import Config
+from gpumon_static.model import HostReading
+from gpumon_static.publish.names import short_model
+from gpumon_static.publish.survey import Place, Survey, SurveyedHost
+from gpumon_static.terminal import layout
+from gpumon_static.terminal.layout import Row
+from gpumon_static.terminal.rows import Look, columns, host_rows, owner, place_rows
+from gpumon_static.terminal.show import not_read, shown_names, survey_of, totals_line
+
+SORTS: dict[str, tuple[str, Callable[[Place], float]]] = {
+    "n": ("node", lambda _: 0.0),
+    "u": ("utilization", lambda place: -(place.utilization if place.utilization is not None else -1.0)),
+    "m": ("memory", lambda place: -(place.memory_used_mib if place.memory_used_mib is not None else -1.0)),
+    "c": ("temperature", lambda place: -(place.gpu.temperature_c or -1.0)),
+    "w": ("power", lambda place: -(place.gpu.power_w or -1.0)),
+    "f": ("free first", lambda place: 0.0 if place.is_usable else 1.0),
+}
+HELP = "q quit  space pause  / filter  n u m c w f sort  p processes  d details  ↑↓"
+
+
+@dataclass(frozen=True)
+class View:
+    look: Look
+    interval: float
+    sort: str = "n"
+    filter: str = ""
+    is_typing: bool = False
+    is_paused: bool = False
+    has_ended: bool = False
+    scroll: int = 0
+    problem: str = ""
+    readings: Mapping[str, HostReading] = field(default_factory=dict)
+
+
+def press(view: View, key: str, page: int) -> View:
+    """`page`: so many lines the screen shows at once."""
+    if view.is_typing:
+        return _typed(view, key)
+    moves = {"up": -1, "down": 1, "page-up": -page, "page-down": page, "home": -(10**9), "end": 10**9}
+    if key in moves:
+        return replace(view, scroll=view.scroll + moves[key])
+    if key in SORTS:
+        return replace(view, sort=key, scroll=0)
+    changes: dict[str, View] = {
+        "q": replace(view, has_ended=True),
+        " ": replace(view, is_paused=not view.is_paused),
+        "/": replace(view, is_typing=True, filter=""),
+        "escape": replace(view, filter="", scroll=0),
+        "p": replace(view, look=replace(view.look, processes=not view.look.processes)),
+        "d": replace(view, look=replace(view.look, details=not view.look.details)),
+    }
+    return changes.get(key, view)
+
+
+def _typed(view: View, key: str) -> View:
+    if key == "enter":
+        return replace(view, is_typing=False)
+    if key == "escape":
+        return replace(view, is_typing=False, filter="")
+    if key == "backspace":
+        return replace(view, filter=view.filter[:-1])
+    return replace(view, filter=view.filter + key, scroll=0) if len(key) == 1 and key.isprintable() else view
+
+
+def frame(view: View, config: Config, now: datetime, width: int, height: int) -> tuple[list[Text], int]:
+    """The lines of one screen, and how far it is scrolled when it has gone as far as it can."""
+    survey = survey_of(list(view.readings.values()), config, now)
+    head = _head(view, survey, now)
+    body = _body(view, survey, width)
+    room = max(1, height - len(head) - 1)
+    table_head, rows = body[:1], body[1:]
+    most = max(0, len(rows) - (room - 1))
+    scroll = min(max(0, view.scroll), most)
+    shown = [*table_head, *rows[scroll : scroll + room - 1]]
+    shown += [Text()] * (room - len(shown))
+    return [*head, *shown, _foot(view)], scroll
+
+
+def _head(view: View, survey: Survey, now: datetime) -> list[Text]:
+    asked = [host for host in survey.hosts if host.reading]
+    waiting = len(survey.hosts) - len(asked)
+    line = totals_line(asked, view.look, short=True) if asked else Text("Asking the hosts", "bold")
+    if waiting and asked:
+        line.append(f" · {waiting} not answered yet", "dim")
+    state = " PAUSED " if view.is_paused else f"every {view.interval:g} s"
+    clock = Text(f"{now.astimezone():%H:%M:%S}  {state}  sorted by {SORTS[view.sort][0]}", "dim")
+    if view.is_paused:
+        clock.stylize("bold reverse")
+    return [line, clock, Text()]
+
+
+def _body(view: View, survey: Survey, width: int) -> list[Text]:
+    names = shown_names([host.name for host in survey.hosts], short=True)
+    wanted = view.filter.casefold()
+    pairs = [
+        (host, [place for place in host.places() if _matches(host, place, wanted)]) for host in survey.hosts
+    ]
+    rows: list[Row] = []
+    if view.sort == "n":
+        for host, places in pairs:
+            if places:
+                rows += host_rows(host, places, names[host.name], view.look, survey.made_at)
+    else:
+        by = SORTS[view.sort][1]
+        flat = sorted(
+            ((host, place) for host, places in pairs for place in places), key=lambda pair: by(pair[1])
+        )
+        for host, place in flat:
+            rows += place_rows(place, names[host.name], view.look)
+    table = layout.lines(columns(view.look), rows, width)
+    failed = [host for host in survey.hosts if host.reading and not host.ok and _named(host, wanted)]
+    return [*table, *([Text()] if failed and rows else []), *not_read(failed, names)]
+
+
+def _named(host: SurveyedHost, wanted: str) -> bool:
+    return wanted in f"{host.name} {host.config.group or ''}".casefold()
+
+
+def _matches(host: SurveyedHost, place: Place, wanted: str) -> bool:
+    if not wanted or _named(host, wanted):
+        return True
+    words = [short_model(place.gpu.name), place.state.value, *(owner(p) for p in place.processes)]
+    return any(wanted in word.casefold() for word in words)
+
+
+def _foot(view: View) -> Text:
+    if view.problem:
+        return Text(view.problem, "bold yellow")
+    if view.is_typing:
+        return Text(f"filter by host, group, user, model or state: {view.filter}_", "bold")
+    if view.filter:
+        return Text(f"filter: {view.filter}  (Esc clears it)  ", "bold").append(HELP, "dim")
+    return Text(HELP, "dim")

@@ -1,0 +1,98 @@
+"""The hosts of `top`: a thread for each, which keeps its connection and reads at every tick.
+
+A host that fails is asked again later and later, up to a minute apart, and never ends the others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from gpumon_static.collect import readers
+from gpumon_static.collect.session import Session
+from gpumon_static.collect.text import one_line
+from gpumon_static.config import HostConfig
+from gpumon_static.errors import HostError
+from gpumon_static.model import HostReading, Status
+
+LONGEST_PAUSE = 60.0
+FAREWELL = 1.0
+"""Seconds in which the threads may close what they have open."""
+
+Clock = Callable[[], datetime]
+
+
+class Watch:
+    def __init__(self, config_path: Path, hosts: Sequence[HostConfig], interval: float, clock: Clock) -> None:
+        """Raises `ConfigError` where a key or known_hosts file cannot be used."""
+        self._shared = readers.for_hosts(config_path, hosts, clock)
+        self._interval = interval
+        self._clock = clock
+        self._answers: SimpleQueue[HostReading] = SimpleQueue()
+        self._made_anew: list[readers.Readers] = []
+        self._stop = threading.Event()
+        self._going = threading.Event()
+        self._going.set()
+        self._threads = [
+            threading.Thread(target=self._keep_reading, args=(config_path, h), daemon=True) for h in hosts
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Programs of ours are ended; a thread that hangs on a host is left behind."""
+        self._stop.set()
+        self._going.set()
+        for used in (self._shared, *self._made_anew):
+            used.__exit__(None, None, None)
+        end = time.monotonic() + FAREWELL
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, end - time.monotonic()))
+
+    def pause(self, paused: bool) -> None:
+        if paused:
+            self._going.clear()
+        else:
+            self._going.set()
+
+    def news(self) -> Iterator[HostReading]:
+        """What has come since the last call."""
+        with suppress(Empty):
+            while True:
+                yield self._answers.get_nowait()
+
+    def _keep_reading(self, config_path: Path, host: HostConfig) -> None:
+        def anew() -> readers.Readers:
+            made = readers.for_hosts(config_path, [host], self._clock)
+            self._made_anew.append(made)
+            return made
+
+        session = Session(host, self._shared, anew)
+        failures = 0
+        while not self._stop.is_set():
+            started = time.monotonic()
+            reading = self._read(session, host)
+            self._answers.put(reading)
+            failures = 0 if reading.ok else failures + 1
+            pause = max(self._interval, min(LONGEST_PAUSE, self._interval * 2.0 ** min(failures, 16)))
+            self._stop.wait(max(0.1, pause - (time.monotonic() - started)))
+            self._going.wait()
+        session.close()
+
+    def _read(self, session: Session, host: HostConfig) -> HostReading:
+        try:
+            return session.read()
+        except HostError as error:
+            return HostReading(host.name, self._clock(), error.status, error.reason)
+        except Exception as error:
+            # A fault of ours with one host must not take the others away.
+            reason = one_line(f"{type(error).__name__}: {error}")
+            return HostReading(host.name, self._clock(), Status.ERROR, reason)

@@ -1,0 +1,219 @@
+"""`gpumon-static check`: each step told, and for each that fails what to do next."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpumon_static import advice, check, check_surroundings
+from gpumon_static.check import Mark, Record
+from gpumon_static.collect.trace import Step
+from gpumon_static.config import load
+from gpumon_static.model import Status
+from tests.builders import failed, gpu, host_config, reading
+from tests.command import PROGRAM, gpumon
+from tests.sshd import GpuHosts, keygen
+from tests.test_fetch_ssh import xml
+
+pytestmark = pytest.mark.usefixtures("home")
+
+NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
+
+
+def steps(report: dict[str, Any], host: str) -> dict[str, tuple[str, str]]:
+    (found,) = [h for h in report["hosts"] if h["host"] == host]
+    return {f["step"]: (f["mark"], f["told"]) for f in found["findings"]}
+
+
+def test_a_healthy_host_tells_every_step(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.add_xml(xml("fine"))
+    done = gpumon("check", "--json", "-c", gpu_hosts.config(tmp_path, host))
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert report["ok"] is True
+    told = steps(report, host)
+    assert list(told) == ["name", "port", "host key", "login", "shell", "nvidia-smi", "ps", "clock"]
+    assert {mark for mark, _ in told.values()} == {"ok"}
+    assert told["name"][1] == host
+    assert told["port"][1].startswith(f"{host}:{gpu_hosts.port} open after 0.")
+    assert told["host key"][1] == f"ssh-ed25519 in {tmp_path}/known_hosts"
+    assert told["login"][1] == f"{gpu_hosts.user} by key {gpu_hosts.key}"
+    assert told["shell"][1] == "sh ran the probe"
+    assert re.fullmatch(r"driver 550\.90\.07, 1 GPU, \d\.\d s", told["nvidia-smi"][1])
+    assert told["clock"][1] == "right"
+    assert [f["step"] for f in report["surroundings"]] == ["config", "data", "site"]
+
+
+def test_the_time_that_nvidia_smi_takes(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    (tmp_path / "xml").write_text(xml())
+    host = gpu_hosts.add(f"sleep 1.2; cat {tmp_path}/xml")
+    report = json.loads(gpumon("check", "--json", "-c", gpu_hosts.config(tmp_path, host)).stdout)
+    seconds = float(steps(report, host)["nvidia-smi"][1].split()[-2])
+    assert 1.1 <= seconds < 6
+
+
+def test_a_failed_step_says_what_was_tried_and_what_to_do(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    good, bad = gpu_hosts.add_xml(xml()), gpu_hosts.add("echo 'No devices were found'; exit 6")
+    stranger = keygen(tmp_path / "stranger")
+    locked = gpu_hosts.add_xml(xml())
+    config = gpu_hosts.config(
+        tmp_path, good, bad, locked, "127.0.0.1:1", more=f"[hosts.'{locked}']\nkey_filename = '{stranger}'\n"
+    )
+    done = gpumon("check", "-c", config)
+    assert done.returncode == 3
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert lines[-1] == "4 hosts: 1 ok, 3 failed"
+    assert any(re.match(rf"{good} +ok +\d+\.\d s; .*key {gpu_hosts.key}; driver 550", line) for line in lines)
+    assert "nvidia-smi FAILED: No devices were found" in lines
+    copy = f"next: ssh-copy-id -p {gpu_hosts.port} -i {stranger}.pub {gpu_hosts.user}@{locked}"
+    assert copy in lines
+    assert f"login      FAILED: refused the login of {gpu_hosts.user}; keys tried: {stranger}" in lines
+    assert "port       FAILED: connection refused at 127.0.0.1:1: no sshd listens there" in lines
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_line_for_an_unknown_host_key_mends_it(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.add_xml(xml())
+    (tmp_path / "known_hosts").write_text("")
+    config = gpu_hosts.config(tmp_path, host)
+    (found,) = json.loads(gpumon("check", "--json", "-c", config).stdout)["hosts"]
+    (finding,) = [f for f in found["findings"] if f["mark"] == "failed"]
+    assert finding["step"] == "host key"
+    assert "SHA256:" in finding["told"]
+    assert finding["next"][-1] == f"ssh-keyscan -p {gpu_hosts.port} {host} >> {tmp_path}/known_hosts"
+    subprocess.run(finding["next"][-1], shell=True, check=True, capture_output=True)
+    assert gpumon("check", "-c", config).returncode == 0
+
+
+def test_only_the_hosts_that_are_named(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.add_xml(xml())
+    config = gpu_hosts.config(tmp_path, host, "127.0.0.1:1")
+    done = gpumon("check", "-c", config, host)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 host: 1 ok")
+    stranger = gpumon("check", "-c", config, "nobody")
+    assert (stranger.returncode, "check: not among the hosts" in stranger.stderr) == (1, True)
+
+
+def test_the_ssh_program_tells_its_steps_too(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.add_xml(xml())
+    config = gpu_hosts.config(tmp_path, host, more="transport = 'openssh'\n")
+    told = steps(json.loads(gpumon("check", "--json", "-c", config).stdout), host)
+    assert told["name"] == ("ok", host)
+    assert told["host key"][1].startswith("ssh-ed25519 SHA256:")
+    assert told["login"] == ("ok", "by publickey")
+    assert told["clock"] == ("ok", "right")
+
+
+def test_a_table_on_a_terminal(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    good, bad = gpu_hosts.add_xml(xml()), "127.0.0.1:1"
+    config = gpu_hosts.config(tmp_path, good, bad)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, "check", "-c", config],
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"COLUMNS": "120", "TERM": "xterm"},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while data := os.read(ours, 65536):
+            shown += data
+    except OSError:
+        pass  # the terminal is gone with its program
+    os.close(ours)
+    assert process.wait(10) == 3
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert re.search(rf"{good} +✓ +✓ +✓ +✓ +✓ +✓ driver 550.90.07", text)
+    assert re.search(r"127\.0\.0\.1 +✓ +✗ +· +·", text)
+    assert "next: on the host: systemctl status ssh sshd" in text
+
+
+def test_a_site_that_cannot_be_written_fails_the_check(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.add_xml(xml())
+    (tmp_path / "page").write_text("a file where the directory should be")
+    config = gpu_hosts.config(tmp_path, host, more="[paths]\nsite = 'page/site'\n")
+    done = gpumon("check", "-c", config)
+    assert done.returncode == 3
+    assert f"{tmp_path}/page is not a directory" in done.stdout
+
+
+def test_a_directory_that_even_root_cannot_write(tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[common]\nhosts = 'localhost'\n[paths]\nsite = '/proc/site'\n")
+    *_, site = check_surroundings.look(load(tmp_path / "config.ini"), [])
+    assert (site.step, site.mark) == ("site", Mark.FAILED)
+    assert re.match(r"\S+ cannot write in /proc: ", site.told)
+    assert re.fullmatch(r"sudo install -d -o \S+ /proc/site", site.next[0])
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.ini").write_text("[common]\nhosts = 'localhost'\n")
+    config = load(tmp_path / "config.ini")
+    for free, mark in ((10_000_000, Mark.FAILED), (500_000_000, Mark.WARNING), (5_000_000_000, Mark.OK)):
+        monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
+        found = {f.step: f.mark for f in check_surroundings.look(config, config.hosts)}
+        assert found == {"config": Mark.OK, "data": mark, "site": mark}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mark", "told"),
+    [
+        (0, Mark.OK, "right"),
+        (2, Mark.OK, "right"),
+        (-10, Mark.OK, "10 s behind"),
+        (31, Mark.WARNING, "31 s ahead"),
+        (-3600, Mark.WARNING, "3600 s behind"),
+    ],
+)
+def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
+    record = Record(lambda: NOW)
+    record.received(bytearray(b"@@gpumon x smi-stderr\n"))
+    clock = {"clock": f"{int(NOW.timestamp()) + seconds}\n"}
+    check._look_at_clock(host_config("n"), clock, record)
+    assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].told) == (mark, told)
+    assert bool(record.findings[Step.CLOCK].next) == (mark is Mark.WARNING)
+
+
+def test_fewer_gpus_than_expected_are_a_warning() -> None:
+    record = Record(lambda: NOW)
+    check._look_at_nvidia_smi(host_config("n", gpus=8), reading("n", [gpu()]), record)
+    assert record.findings[Step.NVIDIA_SMI].told == "driver 550.90.07, 1 GPU, 0.0 s; config.ini expects 8"
+    assert record.findings[Step.NVIDIA_SMI].mark is Mark.WARNING
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s is not Status.OK])
+@pytest.mark.parametrize("step", list(Step))
+def test_every_failure_has_something_to_do_next(status: Status, step: Step) -> None:
+    told, next_steps = advice.with_next_steps(host_config("n"), step, failed("n", status, "it failed"))
+    assert told == "it failed"
+    assert next_steps
+    assert all(next_steps)
+
+
+def test_a_jump_host_that_failed_is_what_to_look_at_first() -> None:
+    broken = failed("n", Status.REFUSED, "the jump host bastion failed: connection refused at b:22: nobody")
+    _, next_steps = advice.with_next_steps(host_config("n"), Step.NAME, broken)
+    assert next_steps == ("first the jump host alone:  ssh bastion true",)
+
+
+def test_the_ssh_line_is_the_same_way_by_hand(home: Path) -> None:
+    usual = home / ".ssh/config"
+    assert advice.ssh_line(host_config("n", ssh_config=usual)) == "ssh n"
+    full = host_config(
+        "n", address="10.0.0.1", user="ada", port=99, key_filename=Path("/my key"), ssh_config=None
+    )
+    assert advice.ssh_line(full) == "ssh -F none -o HostName=10.0.0.1 -p 99 -i '/my key' ada@n"
+    assert advice.copy_id_line(full) == "ssh-copy-id -p 99 -i '/my key.pub' ada@10.0.0.1"
+
+
+def test_the_probe_is_printed_as_it_is() -> None:
+    script = Path(__file__).parent.parent / "gpumon_static/collect/probe.sh"
+    assert gpumon("probe").stdout == script.read_text()

@@ -1,0 +1,84 @@
+"""deploy/crontab, run by Debian's own cron as the monitoring user."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.sandbox import Sandbox
+from tests.test_fetch_ssh import xml
+
+CHECKOUT = Path(__file__).parents[1]
+VENV = Path(sys.prefix)
+
+CONFIG = """
+[common]
+hosts = ["localhost"]
+[paths]
+data = "/var/lib/gpumon-static/data"
+site = "/var/www/gpu-monitor"
+"""
+
+SETUP = """
+# The tests' Python may live in a home that is closed to others.
+chmod 755 /root || true
+useradd --system --create-home --home-dir /var/lib/gpumon-static --shell /bin/sh gpumon
+rm -rf /opt/gpumon-static && ln -s {venv} /opt/gpumon-static
+rm -rf /var/www/gpu-monitor /etc/cron.d/* /var/spool/cron/crontabs/*
+mkdir -p /etc/gpumon-static /var/www
+install -d -o gpumon -g gpumon /var/www/gpu-monitor
+cp {directory}/config.ini /etc/gpumon-static/
+printf '#!/bin/sh\\nsh {directory}/nvidia-smi\\n' > /usr/local/bin/nvidia-smi
+printf '#!/bin/sh\\ncat >> {directory}/mail\\n' > /usr/sbin/sendmail
+chmod 755 /usr/local/bin/nvidia-smi /usr/sbin/sendmail
+sed 's,^[*]/5 ,* ,' {checkout}/deploy/crontab > /etc/cron.d/gpumon-static
+chmod 644 /etc/cron.d/gpumon-static
+cron
+"""
+
+
+def wait_until(true: Callable[[], bool], seconds: float, what: str) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"{what} did not come within {seconds:g} s"
+        time.sleep(0.5)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a machine of its own needs root")
+def test_cron_renews_the_page_and_mails_changes_only() -> None:
+    with TemporaryDirectory(prefix="gpumon-cron-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        (directory / "config.ini").write_text(CONFIG)
+        (directory / "xml").write_text(xml("cron", utilization=97, used=41000))
+        (directory / "nvidia-smi").write_text(f"cat {directory}/xml")
+        mail = directory / "mail"
+        mail.touch()
+        mail.chmod(0o666)
+        with Sandbox(directory) as sandbox:
+            sandbox.sh(SETUP.format(venv=VENV, directory=directory, checkout=CHECKOUT))
+            page = sandbox.path("/var/www/gpu-monitor/index.html")
+            data = sandbox.path("/var/lib/gpumon-static/data/load_data.csv")
+            wait_until(page.exists, 90, "the page")
+            assert "GPU-cron" in page.read_text()
+            assert mail.read_text() == "", "silence when all is well"
+            assert page.stat().st_mode & 0o044 == 0o044, "nginx can read it"
+            assert not stat.S_IMODE(data.parent.stat().st_mode) & 0o002, "only we write there"
+            assert page.stat().st_uid != 0, "it is the monitoring user who wrote it"
+            # The driver breaks: one mail. It stays broken: no second one.
+            (directory / "nvidia-smi").write_text("echo 'No devices were found'; exit 6")
+            wait_until(lambda: "no-gpus" in data.read_text(), 90, "the next run")
+            wait_until(
+                lambda: "localhost: no-gpus: No devices were found" in mail.read_text(), 15, "the mail"
+            )
+            before = data.read_text()
+            wait_until(lambda: data.read_text() != before, 90, "the run after it")
+            time.sleep(2)
+            assert mail.read_text().count("Subject: ") == 1

@@ -1,0 +1,319 @@
+"""What the page shows of the past, worked out by hand from a few runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpumon_static.config import HistoryConfig, PageConfig
+from gpumon_static.model import Gpu, HostReading
+from gpumon_static.publish.html import render_page
+from gpumon_static.publish.page import Page
+from gpumon_static.publish.past_data import LETTERS, letters
+from gpumon_static.publish.view import build_page
+from gpumon_static.store import timelines
+from gpumon_static.store.history_schema import reading as open_history
+from tests.browser import OpenPage
+from tests.builders import busy_gpu, failed, gpu, process, reading
+from tests.test_history import START, Lab, held_gpu
+from tests.test_page_axe import violations
+
+
+def page_at(lab: Lab, minute: float, *readings: HostReading, **spec: Any) -> Page:
+    now = START + timedelta(minutes=minute)
+    with open_history(lab.config.history_path) as connection:
+        past = timelines.read(connection, now)
+    timed = [replace(reading_, fetched_at=now) for reading_ in readings]
+    return build_page(timed, lab.config, now, PageConfig("index.html", **spec), b"k" * 32, past)
+
+
+def runs(lab: Lab, minutes: range, *readings: HostReading) -> None:
+    for minute in minutes:
+        lab.run(minute, *readings)
+
+
+def card_of(page: Page, place: int = 0) -> Any:
+    return page.hosts[0].cards[place]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+# Since when
+
+
+def test_a_free_card_says_for_how_long(lab: Lab) -> None:
+    free = reading("node1", [gpu()])
+    runs(lab, range(0, 186, 5), free)
+    assert card_of(page_at(lab, 185, free)).holder.text == "free for 3 h"
+
+
+def test_a_busy_card_says_since_when_its_users_have_it(lab: Lab) -> None:
+    busy = reading("node1", [busy_gpu()])
+    lab.run(0, reading("node1", [gpu()]))
+    runs(lab, range(10, 60, 5), busy)
+    since = card_of(page_at(lab, 55, busy)).since
+    assert (since.text, since.iso) == ("since 09:10", "2025-11-14T09:10:00Z")
+
+
+def test_a_held_card_says_how_long_it_idles(lab: Lab) -> None:
+    held = reading("node1", [held_gpu(0, "user3")])
+    runs(lab, range(0, 9 * 60 + 1, 5), held)
+    card = card_of(page_at(lab, 9 * 60, held))
+    assert (card.holder.text, card.since.text) == ("user3", "idle 9 h")
+
+
+def test_where_page_and_history_disagree_the_card_says_nothing(lab: Lab) -> None:
+    runs(lab, range(0, 30, 5), reading("node1", [gpu()]))
+    card = card_of(page_at(lab, 30, reading("node1", [busy_gpu()])))
+    assert card.since is None
+
+
+def test_the_tooltip_tells_the_last_day_in_words(lab: Lab) -> None:
+    runs(lab, range(0, 120, 5), reading("node1", [busy_gpu()]))
+    free = reading("node1", [gpu()])
+    runs(lab, range(120, 245, 5), free)
+    facts = {fact.label: fact.value for fact in card_of(page_at(lab, 240, free)).tooltip.facts}
+    # Nothing is known of the twenty hours before nine.
+    assert facts["Last 24 h"] == "busy 2 h, free 2 h, unknown 20 h"
+    assert facts["State"] == "free for 2 h"
+
+
+# The ribbon
+
+
+def test_the_ribbon_has_a_line_for_each_time_in_a_state(lab: Lab) -> None:
+    runs(lab, range(0, 60, 5), reading("node1", [busy_gpu()]))
+    runs(lab, range(60, 120, 5), reading("node1", [held_gpu(0, "bob")]))
+    free = reading("node1", [gpu()])
+    runs(lab, range(120, 196, 5), free)
+    ribbon = card_of(page_at(lab, 195, free)).ribbon
+    # At 12:15 the last of the 96 quarters begins: 9:00 is number 82; four quarters to an hour.
+    assert dict(ribbon.paths) == {"b": "M82 3h4", "h": "M86 3h4", "f": "M90 5h5"}
+
+
+def test_the_ribbon_is_dotted_while_the_host_is_silent_and_empty_without_runs(lab: Lab) -> None:
+    free = reading("node1", [gpu()])
+    runs(lab, range(0, 60, 5), free)
+    runs(lab, range(60, 90, 5), failed("node1"))
+    runs(lab, range(90, 120, 5), free)
+    runs(lab, range(180, 196, 5), free)
+    ribbon = card_of(page_at(lab, 195, free)).ribbon
+    # Free 9:00 to 10:00 and 10:30 to 11:00, silent in between; from 11:00 to 12:00 there was no run.
+    assert dict(ribbon.paths) == {"f": "M82 5h4m2 0h2m4 0h1", "u": "M86 5h2"}
+
+
+def test_a_ribbon_is_small_whatever_happened(lab: Lab) -> None:
+    for minute in range(0, 24 * 60, 15):
+        lab.run(minute, reading("node1", [busy_gpu() if minute % 2 else gpu()]))
+    page = page_at(lab, 24 * 60, reading("node1", [gpu()]))
+    assert sum(len(path) for _, path in card_of(page).ribbon.paths) < 800
+
+
+# Hosts that are down
+
+
+def test_a_silent_host_shows_its_last_cards_which_count_nowhere(lab: Lab) -> None:
+    runs(lab, range(0, 30, 5), reading("node1", [busy_gpu(0), gpu(1)]))
+    runs(lab, range(30, 160, 5), failed("node1"))
+    page = page_at(lab, 150, failed("node1"))
+    host = page.hosts[0]
+    assert [(c.index, c.word, c.holder, c.age) for c in host.last_cards] == [
+        ("0", "was busy", "alice", "2 h ago"),
+        ("1", "was free", "", "2 h ago"),
+    ]
+    assert str(host.last_cards[0].memory.quantity) == "40 / 80 GB"
+    assert host.notice is not None
+    assert host.notice.word == "down 2 h"
+    assert page.attention[0].text == "down 2 h · timeout"
+    assert (host.cards, page.models, page.headline.text) == ((), (), "No host answered")
+    assert json.loads(page.history.data if page.history else "")["gpus"] == {}
+
+
+# Idle holders
+
+
+def test_who_holds_without_work_is_listed_with_a_polite_message(lab: Lab) -> None:
+    both = reading("node1", [held_gpu(0, "user3"), busy_gpu(1)])
+    runs(lab, range(0, 9 * 60 + 1, 5), both)
+    page = page_at(lab, 9 * 60, both)
+    assert page.history
+    (row,) = page.history.idle
+    assert (row.anchor, row.holder, row.memory, row.idle) == ("host-node1:0", "user3", "39 GB", "9 h")
+    assert row.message == (
+        "Hi user3, your process on node1 GPU 0 (A100 80G) has held 39 GB of memory for 9 h without using the GPU."
+        " If you no longer need it, could you please stop it, so that others can run there? Thank you!"
+    )
+
+
+@pytest.mark.parametrize(("after", "listed"), [(1800, 1), (3601, 0)])
+def test_how_long_is_too_long_is_in_the_config(lab: Lab, after: int, listed: int) -> None:
+    lab.config = replace(lab.config, history=HistoryConfig(idle_after=after))
+    held = reading("node1", [held_gpu(0, "user3")])
+    runs(lab, range(0, 61, 5), held)
+    page = page_at(lab, 60, held)
+    assert page.history
+    assert len(page.history.idle) == listed
+
+
+# People
+
+
+def test_gpu_hours_of_users_stand_in_a_table(lab: Lab) -> None:
+    both = reading("node1", [busy_gpu(0, utilization=80.0), held_gpu(1, "bob")])
+    runs(lab, range(0, 121, 5), both)
+    page = page_at(lab, 120, both)
+    assert page.history
+    told = [(row.name, row.hours, row.held, str(row.efficiency)) for row in page.history.usage]
+    assert told == [("alice", (2.0, 2.0, 2.0), 0.0, "80 %"), ("bob", (2.0, 2.0, 2.0), 2.0, "0 %")]
+
+
+@pytest.mark.parametrize("tier", ["pseudonyms", "counts"])
+def test_the_past_tells_no_more_about_people_than_the_page(lab: Lab, tier: str) -> None:
+    secret = process(user="geheimrat", memory_mib=39000.0)
+    up = reading("node1", [held_gpu(0, "geheimrat"), busy_gpu(1, processes=(secret,))])
+    runs(lab, range(0, 121, 5), up)
+    down = page_at(lab, 120, failed("node1"), users=tier)
+    html = render_page(page_at(lab, 120, up, users=tier)) + render_page(down)
+    assert "geheimrat" not in html
+    assert "idle 2 h" in html
+
+
+def test_a_page_of_one_group_tells_nothing_of_the_others(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, "node1", "node2")
+    lab.config = replace(
+        lab.config, hosts=tuple(replace(h, group=g) for h, g in zip(lab.config.hosts, "ab", strict=True))
+    )
+    two = [reading("node1", [busy_gpu(0)]), reading("node2", [busy_gpu(1, processes=(process(user="zoe"),))])]
+    runs(lab, range(0, 61, 5), *two)
+    page = page_at(lab, 60, *two, groups=("a",))
+    assert page.history
+    assert [row.name for row in page.history.usage] == ["alice"]
+    data = json.loads(page.history.data)
+    assert [name for name, _ in data["hosts"]] == ["node1"]
+    assert data["users"] == ["alice"]
+    assert "node2" not in render_page(page)
+
+
+# Numbers for the charts
+
+
+def decoded(text: str, top: float) -> list[float | None]:
+    return [None if letter == " " else round(LETTERS.index(letter) * top / 63, 1) for letter in text]
+
+
+def test_a_series_is_a_letter_per_point_and_a_space_for_a_gap() -> None:
+    assert letters([0, 50, None, 100, 250], 100) == "Ag __"
+    assert decoded("Ag __", 100) == [0, 50.8, None, 100, 100]
+
+
+def test_charts_have_gaps_where_there_was_no_run(lab: Lab) -> None:
+    busy = reading("node1", [busy_gpu(0, utilization=63.0), gpu(1, utilization=0.0)])
+    runs(lab, range(0, 60, 5), busy)
+    runs(lab, range(120, 180, 5), busy)
+    data = json.loads(page_at(lab, 175, busy).history.data)  # type: ignore[union-attr]
+    utilization, memory = (decoded(text, 100) for text in data["cluster"]["24h"])
+    # 11:55: four quarters with data, four without, four with; 31.5 % and a quarter of the memory.
+    assert utilization[-12:] == [31.7] * 4 + [None] * 4 + [31.7] * 4
+    assert memory[-12:] == [25.4] * 4 + [None] * 4 + [25.4] * 4
+    (model,) = data["models"]
+    assert model[:2] == ["A100 80G", 2]
+    assert decoded(model[2]["24h"], 2)[-12:] == [1.0] * 4 + [None] * 4 + [1.0] * 4
+
+
+def test_the_last_day_of_a_gpu_has_its_owners(lab: Lab) -> None:
+    runs(lab, range(0, 60, 5), reading("node1", [busy_gpu(power_w=300.0)]))
+    free = reading("node1", [gpu(power_w=60.0)])
+    runs(lab, range(60, 120, 5), free)
+    data = json.loads(page_at(lab, 115, free).history.data)  # type: ignore[union-attr]
+    utilization, memory, temperature, power, most_w, bands = data["gpus"]["host-node1:0"]
+    assert decoded(utilization, 100)[-2:] == [96.8, 0.0]
+    assert decoded(memory, 100)[-2:] == [50.8, 0.0]
+    assert decoded(temperature, 100)[-2:] == [31.7, 31.7]
+    assert (decoded(power, 300)[-2:], most_w) == ([300.0, 61.9], 300)
+    # At 10:55 nine o'clock is quarter 88: alice for an hour, then nobody.
+    assert (bands, data["users"]) == ([88, 0, 92, -1], ["alice"])
+
+
+def test_without_a_history_the_page_is_as_before(lab: Lab) -> None:
+    now = START
+    page = build_page([reading("node1", [gpu()], fetched_at=now)], lab.config, now)
+    assert page.history is None
+    assert 'id="history"' not in render_page(page)
+
+
+# In a browser
+
+
+def demo_page(lab: Lab) -> tuple[str, datetime]:
+    gpus: list[Gpu] = [busy_gpu(0), held_gpu(1, "bob"), gpu(2)]
+    both = [reading("node1", gpus), failed("node2")]
+    lab.config = replace(lab.config, hosts=Lab(Path(), "node1", "node2").config.hosts)
+    lab.run(0, reading("node1", gpus), reading("node2", [busy_gpu(7)]))
+    runs(lab, range(5, 241, 5), *both)
+    return render_page(page_at(lab, 240, *both)), START + timedelta(minutes=240)
+
+
+def test_charts_are_drawn_and_read_out_and_nothing_complains(lab: Lab, open_page: OpenPage) -> None:
+    html, now = demo_page(lab)
+    opened = open_page(html, at=now, timezone_id="UTC")
+    page = opened.page
+    page.locator("#history").scroll_into_view_if_needed()
+    plot = page.locator("#history-utilization .plot")
+    plot.wait_for()
+    assert "on average 32 %" in page.locator("#history-utilization h3").inner_text()
+    plot.focus()
+    page.keyboard.press("ArrowLeft")
+    assert plot.locator(".readout").inner_text().split("\n") == ["13:00", "all GPUs 32 %"]
+    page.get_by_label("7 d", exact=True).check()
+    assert "range=7d" in page.url
+    page.locator("[name=host]").select_option("node1")
+    assert plot.locator("path.line").count() == 2
+    assert page.locator("#history-week .cell").count() == 4
+    assert page.locator(".card.past").count() == 1
+    assert opened.problems == []
+
+
+def test_the_tooltip_draws_the_last_day_of_its_gpu(lab: Lab, open_page: OpenPage) -> None:
+    html, now = demo_page(lab)
+    page = open_page(html, at=now).page
+    page.locator(".card.busy").first.focus()
+    detail = page.locator("#tip .detail")
+    detail.wait_for()
+    assert [h.inner_text().split(" ")[0] for h in detail.locator("h3").all()] == [
+        "Held", "Utilization", "Memory", "Temperature", "Power",
+    ]  # fmt: skip
+    assert detail.locator(".bands text").text_content() == "alice"
+
+
+def test_times_on_cards_are_the_readers_own(lab: Lab, open_page: OpenPage) -> None:
+    html, now = demo_page(lab)
+    page = open_page(html, at=now, timezone_id="Asia/Tokyo").page
+    assert page.locator("time.since").first.inner_text() == "since 18:00"
+
+
+def test_without_javascript_since_ribbon_and_words_are_there(lab: Lab, open_page: OpenPage) -> None:
+    html, _ = demo_page(lab)
+    page = open_page(html, java_script_enabled=False).page
+    assert page.get_by_text("since 09:00").is_visible()
+    assert page.get_by_text("idle 4 h").first.is_visible()
+    assert page.locator(".card.busy .ribbon").is_visible()
+    assert page.get_by_text("24 h: GPUs worked at 32 % on average").is_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_charts_and_details_have_no_axe_violations(lab: Lab, open_page: OpenPage, theme: str) -> None:
+    html, now = demo_page(lab)
+    page = open_page(html, at=now, color_scheme=theme, reduced_motion="reduce").page
+    page.locator("#history").scroll_into_view_if_needed()
+    page.locator("#history-week .cell").first.wait_for()
+    page.locator(".card.busy").first.focus()
+    page.locator("#tip .detail").wait_for()
+    assert violations(page) == []

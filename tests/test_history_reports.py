@@ -1,0 +1,206 @@
+"""`gpumon-static history`: what a person or a script gets, and the way from and to rntop."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gpumon_static.durations import parse_duration
+from gpumon_static.model import Gpu
+from gpumon_static.store import history
+from tests.builders import busy_gpu, gpu, process, reading
+from tests.command import gpumon
+
+CONFIG = """
+[common]
+hosts = ["node1", "node2"]
+[hosts.node1]
+group = "vision"
+[hosts.node2]
+group = "language"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "config.ini").write_text(CONFIG)
+    return tmp_path
+
+
+def fill(place: Path, minutes: int = 60) -> datetime:
+    """An hour until now, in runs of five minutes: alice at work on node1, bob with idle memory on node2."""
+    from gpumon_static.config import load
+
+    config = load(place / "config.ini")
+    now = datetime.now(UTC).replace(microsecond=0)
+    idle = gpu(0, uuid="GPU-2", memory_used_mib=40000.0, processes=(process(user="bob", memory_mib=39000.0),))
+    for ago in range(minutes, -1, -5):
+        at = now - timedelta(minutes=ago)
+        both = [_reading("node1", at, busy_gpu(0, utilization=80.0)), _reading("node2", at, idle)]
+        history.record(config, both, at, pytest.fail)
+    return now
+
+
+def _reading(host: str, at: datetime, *gpus: Gpu):  # type: ignore[no-untyped-def]
+    return reading(host, gpus, fetched_at=at)
+
+
+def test_users_in_a_pipe_are_plain_columns(place: Path) -> None:
+    fill(place)
+    done = gpumon("history", "users", "--since", "24h", cwd=place)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "User   GPU hours  Share %  Busy h  Held idle h  Efficiency %",
+        "alice        1.0     50.0     1.0          0.0          80.0",
+        "bob          1.0     50.0     0.0          1.0           0.0",
+    ]
+
+
+def test_users_as_csv_and_json_say_the_same(place: Path) -> None:
+    fill(place)
+    as_csv = gpumon("history", "users", "--csv", "--by", "group", cwd=place).stdout
+    as_json = json.loads(gpumon("history", "users", "--json", "--by", "group", cwd=place).stdout)
+    rows = list(csv.DictReader(io.StringIO(as_csv)))
+    assert rows == [
+        {"user": "alice", "group": "vision", "gpu_hours": "1.0", "share_percent": "50.0", "busy_hours": "1.0",
+         "held_idle_hours": "0.0", "efficiency_percent": "80.0"},
+        {"user": "bob", "group": "language", "gpu_hours": "1.0", "share_percent": "50.0", "busy_hours": "0.0",
+         "held_idle_hours": "1.0", "efficiency_percent": "0.0"},
+    ]  # fmt: skip
+    assert [{k: str(v) for k, v in row.items()} for row in as_json["rows"]] == rows
+    assert as_json["since"].endswith("Z")
+
+
+def test_hosts_and_gpus_tell_hours_by_state(place: Path) -> None:
+    fill(place)
+    for kind in ("hosts", "gpus"):
+        rows = json.loads(gpumon("history", kind, "--since", "1d", "--json", cwd=place).stdout)["rows"]
+        told = [(r["host"], r["utilization_percent"], r["busy_hours"], r["held_idle_hours"]) for r in rows]
+        assert told == [("node1", 80.0, 1.0, 0.0), ("node2", 0.0, 0.0, 1.0)]
+
+
+def test_before_the_first_run_there_is_a_sentence(place: Path) -> None:
+    done = gpumon("history", "users", cwd=place)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"gpumon-static: no history yet: {place}/data/history.db does not exist; `gpumon-static fetch` adds to it\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["soon", "-3d", "0h", "3 moons", "999999y"])
+def test_a_time_that_is_none_is_a_usage_error(place: Path, text: str) -> None:
+    done = gpumon("history", "users", f"--since={text}", cwd=place)
+    assert done.returncode == 2
+    assert "Invalid value for '--since'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("5m", 300), ("1h", 3600), ("1.5 h", 5400), ("30d", 2592000), ("2W", 1209600)],
+)
+def test_lengths_of_time(text: str, seconds: int) -> None:
+    assert parse_duration(text) == seconds
+
+
+def test_a_backup_can_be_asked_for(place: Path) -> None:
+    fill(place, 10)
+    done = gpumon("history", "backup", "copy.db", cwd=place)
+    assert (done.returncode, done.stderr) == (0, "")
+    with sqlite3.connect(place / "copy.db") as copy:
+        assert copy.execute("SELECT count(*) FROM samples").fetchone() == (6,)
+
+
+# rntop
+
+LOG = """\
+timestamp,node,index,utilization,memory_used,memory_total
+{0}.118,gpu01,0,97,41000,81920
+{0}.118,gpu01,1,0,4,81920
+{1}.099,gpu01,0,95,41000,81920
+{1}.099,gpu01,1,0,40000,81920
+not a line
+{2}.000,gpu01,0,banana,41000,81920
+{2}.250,gpu01,0,0,4,81920
+2025/13/45 09:00:00.000,gpu01,0,1,2,3
+{2}.250,gpu01,1,0,40000,81920,7
+{2}.250,gpu01,1,0,40000,81920
+"""
+
+
+def log_of(place: Path, ago: timedelta = timedelta(days=2)) -> Path:
+    start = datetime.now(UTC).astimezone().replace(minute=0, second=0, microsecond=0) - ago
+    times = [(start + timedelta(seconds=30 * n)).strftime("%Y/%m/%d %H:%M:%S") for n in range(3)]
+    (place / "rntop.log").write_text(LOG.format(*times))
+    return place / "rntop.log"
+
+
+def test_a_log_of_rntop_is_added_and_its_bad_lines_are_named(place: Path) -> None:
+    done = gpumon("history", "import", log_of(place), cwd=place)
+    assert done.stdout == (
+        "6 samples added, 0 left out because their time is already in the history, 4 bad lines skipped\n"
+    )
+    assert done.stderr.splitlines() == [
+        f"{place}/rntop.log: line 6: 1 columns, not 6",
+        f"{place}/rntop.log: line 7: 'banana' is no utilization",
+        f"{place}/rntop.log: line 9: '2025/13/45 09:00:00.000' is no time",
+        f"{place}/rntop.log: line 10: 7 columns, not 6",
+    ]
+    with sqlite3.connect(place / "data" / "history.db") as connection:
+        sums = connection.execute("SELECT sum(busy_s), sum(held_s), sum(free_s) FROM gpu_days").fetchone()
+    # GPU 0 was busy for a minute; GPU 1 free for half of one, then held.
+    assert sums == (60, 30, 30)
+
+
+def test_a_log_that_is_added_twice_counts_once(place: Path) -> None:
+    log = log_of(place)
+    gpumon("history", "import", log, cwd=place)
+    done = gpumon("history", "import", log, cwd=place)
+    assert done.stdout.startswith("0 samples added, 6 left out")
+
+
+def test_what_is_exported_can_be_imported_again(place: Path, tmp_path: Path) -> None:
+    gpumon("history", "import", log_of(place), cwd=place)
+    out = gpumon("history", "export", "--rntop", cwd=place)
+    assert out.stderr == ""
+    good = [line for n, line in enumerate(LOG.splitlines(), start=1) if n not in (6, 7, 9, 10)]
+    # The same rows, with whole seconds.
+    assert [row.split(",")[1:] for row in out.stdout.splitlines()] == [row.split(",")[1:] for row in good]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.ini").write_text(CONFIG)
+    (other / "again.log").write_text(out.stdout)
+    assert gpumon("history", "import", "again.log", cwd=other).stdout.startswith(
+        "6 samples added, 0 left out"
+    )
+    assert gpumon("history", "export", "--rntop", cwd=other).stdout == out.stdout
+
+
+def test_a_log_from_before_our_first_run_joins_the_gpu_that_stands_there(place: Path) -> None:
+    now = fill(place, 30)
+    start = now - timedelta(minutes=40)
+    times = [(start + timedelta(minutes=n)).astimezone().strftime("%Y/%m/%d %H:%M:%S.000") for n in range(25)]
+    rows = [f"{time},node1,0,50,20000,81920" for time in times]
+    (place / "rntop.log").write_text(
+        "\n".join(["timestamp,node,index,utilization,memory_used,memory_total", *rows])
+    )
+    done = gpumon("history", "import", "rntop.log", cwd=place)
+    # Ten minutes before our first run; the other fifteen are ours.
+    assert done.stdout.startswith("10 samples added, 15 left out")
+    rows_ = json.loads(gpumon("history", "gpus", "--since", "1d", "--json", cwd=place).stdout)["rows"]
+    assert [(r["host"], r["busy_hours"]) for r in rows_] == [("node1", 0.67), ("node2", 0.0)]
+
+
+def test_a_gpu_known_from_a_log_gets_its_uuid_from_the_first_run(place: Path) -> None:
+    start = datetime.now(UTC) - timedelta(days=1)
+    (place / "rntop.log").write_text(f"{start.isoformat()},node1,0,50,20000,81920\n")
+    gpumon("history", "import", "rntop.log", cwd=place)
+    fill(place, 10)
+    with sqlite3.connect(place / "data" / "history.db") as connection:
+        keys = [key for (key,) in connection.execute("SELECT key FROM gpus ORDER BY id")]
+    assert keys == ["GPU-00000000-1111-2222-3333-444444444444", "GPU-2"]

@@ -1,0 +1,356 @@
+"""State changes: what counts as one, and the command that is run for it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from gpumon_static import config as configuration
+from gpumon_static.config import Config, HostConfig, NotifyConfig
+from gpumon_static.model import Fault, HostReading
+from gpumon_static.publish.news import tell
+from gpumon_static.publish.notify import notify
+from gpumon_static.store import events_file
+from gpumon_static.store.events import Event, Memory, observe
+from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, reading
+from tests.command import gpumon
+from tests.sshd import GpuHosts
+
+STEP = timedelta(minutes=5)
+
+DOWN = failed("n1")
+UP = reading("n1", [gpu(0), gpu(1)])
+ECC = Fault("ecc-errors", "3 since the driver was loaded")
+
+
+def lab(*hosts: HostConfig | str, **changes: Any) -> Config:
+    return replace(config(*(hosts or ("n1",))), notify=NotifyConfig(**changes))
+
+
+def run(fetches: Sequence[HostReading | Sequence[HostReading]], setup: Config | None = None) -> list[Event]:
+    """Five minutes apart; each is the reading of one host, or of several."""
+    memory = Memory()
+    found: list[Event] = []
+    for number, readings in enumerate(fetches):
+        listed = [readings] if isinstance(readings, HostReading) else readings
+        at = READ_AT + number * STEP
+        found += observe(memory, [replace(r, fetched_at=at) for r in listed], setup or lab())
+        memory = through_the_file(memory)
+    return found
+
+
+def through_the_file(memory: Memory) -> Memory:
+    """Each fetch is a process of its own: what it knows, it knows from events.json."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "events.json"
+        events_file.save(path, memory)
+        assert events_file.load(path) == memory
+        return events_file.load(path)
+
+
+def types(events: Sequence[Event]) -> list[str]:
+    return [event.type for event in events]
+
+
+def test_a_host_that_fails_twice_is_down_and_that_is_told_once() -> None:
+    (event,) = run([UP, DOWN, DOWN, DOWN, DOWN])
+    assert (event.type, event.host, event.status) == ("host-down", "n1", "timeout")
+    assert event.since == READ_AT + STEP
+    assert event.at == READ_AT + 2 * STEP
+    assert tell(event).title == "n1 gives no data: timeout"
+    assert "no answer within 10 s" in tell(event).text
+    assert "no answer" not in tell(event, with_error=False).text
+
+
+def test_one_lost_packet_is_no_news() -> None:
+    assert run([UP, DOWN, UP, DOWN, UP, DOWN, UP]) == []
+
+
+def test_a_host_that_is_back_says_how_long_it_was_away() -> None:
+    down, up = run([UP, DOWN, DOWN, DOWN, UP, UP])
+    assert types([down, up]) == ["host-down", "host-up"]
+    assert up.lasted_s == 15 * 60
+    assert tell(up).text == "It gave no data for 15 min."
+
+
+def test_what_the_first_fetch_sees_is_no_change() -> None:
+    assert run([DOWN, DOWN, DOWN]) == []
+    assert run([reading("n1", [gpu(0, faults=(ECC,))])] * 3) == []
+
+
+def test_with_one_sample_it_is_told_at_once() -> None:
+    assert types(run([UP, DOWN], lab(samples=1))) == ["host-down"]
+
+
+def test_a_host_with_eight_faulty_gpus_is_one_message() -> None:
+    bad = reading("n1", [gpu(index, faults=(ECC,)) for index in range(8)])
+    (event,) = run([reading("n1", [gpu(index) for index in range(8)]), bad, bad, bad])
+    assert event.type == "gpu-fault"
+    assert [g.index for g in event.gpus] == list(range(8))
+    assert tell(event).title == "n1: GPUs 0, 1, 2, 3, 4, 5, 6 and 7: ECC errors"
+    assert "could not be corrected" in tell(event).text
+
+
+def test_a_notice_and_a_fault_that_the_config_ignores_are_no_news() -> None:
+    off = reading("n1", [gpu(0, faults=(Fault("persistence-off"),))])
+    assert run([UP, off, off]) == []
+    bad = reading("n1", [gpu(0, faults=(ECC,))])
+    setup = lab()
+    ignoring = replace(setup, site=replace(setup.site, ignore_faults=("ecc-errors",)))
+    assert run([UP, bad, bad], ignoring) == []
+
+
+def test_a_fault_that_comes_and_goes_with_the_load_is_told_once() -> None:
+    hot = reading("n1", [gpu(0, faults=(Fault("hot-throttle"),)), gpu(1)])
+    assert types(run([UP, hot, hot, UP, UP, UP, hot, hot, UP, UP, hot, hot])) == ["gpu-fault"]
+
+
+def test_a_fault_that_stays_away_for_an_hour_is_mended() -> None:
+    hot = reading("n1", [gpu(0, faults=(Fault("hot-throttle"),)), gpu(1)])
+    events = run([UP, hot, hot, *[UP] * 12])
+    assert types(events) == ["gpu-fault", "gpu-recovered"]
+    assert tell(events[1]).title == "n1: GPU 0 is healthy again"
+
+
+def test_missing_gpus_are_a_fault_of_the_host() -> None:
+    setup = lab(host_config("n1", gpus=4))
+    four = reading("n1", [gpu(index) for index in range(4)])
+    (event,) = run([four, UP, UP], setup)
+    assert tell(event).title == "n1: GPUs missing"
+    assert [(g.index, g.detail) for g in event.gpus] == [(None, "2 of 4")]
+
+
+def test_gpus_freed_after_long_use_are_one_message_for_the_host() -> None:
+    busy = reading("n1", [busy_gpu(0), busy_gpu(1), gpu(2)])
+    free = reading("n1", [gpu(0), gpu(1), gpu(2)])
+    hours = 5 * 12
+    (event,) = run([free, *[busy] * hours, free, free])
+    assert event.type == "gpu-freed"
+    assert event.lasted_s == 5 * 3600
+    assert tell(event).title == "n1: GPUs 0 and 1 are free"
+    assert tell(event).text == "A100 80G on n1, free again after 5 h in use."
+
+
+def test_gpus_freed_after_a_short_job_or_a_gap_between_two_are_no_news() -> None:
+    busy, free = reading("n1", [busy_gpu(0)]), reading("n1", [gpu(0)])
+    assert run([free, *[busy] * 10, free, free]) == []
+    assert run([free, *[busy] * 60, free, *[busy] * 10]) == []
+
+
+def test_a_gpu_is_not_freed_by_its_host_going_down() -> None:
+    busy, free = reading("n1", [busy_gpu(0)]), reading("n1", [gpu(0)])
+    assert types(run([free, *[busy] * 60, DOWN, DOWN, DOWN])) == ["host-down"]
+
+
+def test_a_host_that_is_down_neither_mends_its_gpus_nor_loses_them() -> None:
+    bad = reading("n1", [gpu(0, faults=(ECC,)), gpu(1)])
+    setup = lab(host_config("n1", gpus=2))
+    assert types(run([UP, bad, bad, *[DOWN] * 20], setup)) == ["gpu-fault", "host-down"]
+
+
+def test_the_same_readings_twice_are_one_sample() -> None:
+    memory = Memory()
+    observe(memory, [UP], lab())
+    down = replace(DOWN, fetched_at=READ_AT + STEP)
+    assert observe(memory, [down], lab()) + observe(memory, [down], lab()) == []
+
+
+def test_hosts_that_were_not_asked_keep_their_state() -> None:
+    setup = lab("n1", "n2")
+    n2_down = failed("n2")
+    events = run([[UP, reading("n2", [gpu()])], [DOWN], [n2_down], [DOWN], [n2_down]], setup)
+    assert [(event.type, event.host) for event in events] == [("host-down", "n1"), ("host-down", "n2")]
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"version": 1}', '{"version": 99}', "[]", '"x"'])
+def test_a_damaged_file_is_an_empty_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / "events.json").write_text(content)
+    assert events_file.load(tmp_path / "events.json") == Memory()
+
+
+# The command
+
+
+def event(number: int = 1, kind: str = "host-down") -> Event:
+    return Event(f"id-{number}", kind, f"n{number}", "vision", READ_AT, READ_AT, status="timeout")
+
+
+def told(setup: Config, *events: Event) -> list[str]:
+    lines: list[str] = []
+    notify(events, setup, lines.append)
+    return lines
+
+
+def with_command(tmp_path: Path, *command: str, **changes: Any) -> Config:
+    return replace(lab(command=command, **changes), path=tmp_path / "config.ini")
+
+
+def test_the_command_gets_the_event_as_json(tmp_path: Path) -> None:
+    setup = with_command(tmp_path, "sh", "-c", "cat > event.json; echo noise; echo more >&2")
+    assert told(setup, event()) == []
+    document = json.loads((tmp_path / "event.json").read_text())
+    assert document == {
+        "version": 1,
+        "site": "GPU Monitor",
+        "title": "n1 gives no data: timeout",
+        "text": document["text"],
+        "id": "id-1",
+        "type": "host-down",
+        "host": "n1",
+        "group": "vision",
+        "at": "2025-11-14T09:10:00Z",
+        "since": "2025-11-14T09:10:00Z",
+        "status": "timeout",
+        "gpus": [],
+    }
+    assert document["text"].startswith("n1 fails since 14 Nov ")
+
+
+def test_a_one_line_command_has_it_in_its_environment(tmp_path: Path) -> None:
+    setup = with_command(tmp_path, "sh", "-c", 'echo "$GPUMON_TYPE|$GPUMON_HOST|$GPUMON_TITLE" > said')
+    assert told(setup, event()) == []
+    assert (tmp_path / "said").read_text() == "host-down|n1|n1 gives no data: timeout\n"
+
+
+def test_hostile_text_is_no_shell_command(tmp_path: Path) -> None:
+    hostile = replace(event(), error="$(touch owned); `touch owned`\n' \" | touch owned")
+    setup = with_command(tmp_path, "sh", "-c", 'printf %s "$GPUMON_TEXT" > said')
+    assert told(setup, hostile) == []
+    assert "$(touch owned)" in (tmp_path / "said").read_text()
+    assert not (tmp_path / "owned").exists()
+
+
+def test_only_the_events_that_were_asked_for(tmp_path: Path) -> None:
+    setup = with_command(tmp_path, "sh", "-c", "echo $GPUMON_TYPE >> said")
+    told(setup, event(1), event(2, "gpu-freed"), event(3, "gpu-fault"))
+    assert sorted((tmp_path / "said").read_text().split()) == ["gpu-fault", "host-down"]
+    told(replace(setup, notify=replace(setup.notify, events=("gpu-freed",))), event(4, "gpu-freed"))
+    assert (tmp_path / "said").read_text().split()[2:] == ["gpu-freed"]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("false",), "the command exited with 1 for host-down of n1"),
+        (("sh", "-c", "echo no such list >&2; exit 9"), "exited with 9 for host-down of n1: no such list"),
+        (("/nowhere/mail",), "cannot be run for host-down of n1: No such file or directory"),
+    ],
+)
+def test_a_broken_command_is_one_line(tmp_path: Path, command: tuple[str, ...], words: str) -> None:
+    (line,) = told(with_command(tmp_path, *command), event())
+    assert line.startswith("notify: ")
+    assert words in line
+    assert "\n" not in line
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    setup = with_command(tmp_path, "sh", "-c", "sleep 1000 & echo $! > child; wait", timeout=0.5)
+    started = time.monotonic()
+    (line,) = told(setup, event())
+    assert time.monotonic() - started < 5
+    assert "did not end within" in line
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 5
+    while is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return " Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
+    except FileNotFoundError:
+        return False
+
+
+def test_a_command_may_leave_a_child_behind_as_mail_does(tmp_path: Path) -> None:
+    setup = with_command(tmp_path, "sh", "-c", "(sleep 2; echo delivered > said) & exit 0")
+    started = time.monotonic()
+    assert told(setup, event()) == []
+    assert time.monotonic() - started < 1.9
+    end = time.monotonic() + 20
+    while not (tmp_path / "said").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert (tmp_path / "said").exists()
+
+
+def test_a_rack_that_goes_down_is_told_at_once(tmp_path: Path) -> None:
+    setup = with_command(tmp_path, "sh", "-c", "sleep 0.5; echo $GPUMON_HOST >> said")
+    started = time.monotonic()
+    assert told(setup, *(event(number) for number in range(16))) == []
+    assert time.monotonic() - started < 6
+    assert len((tmp_path / "said").read_text().split()) == 16
+
+
+# From end to end
+
+
+def test_fetch_runs_the_command_once_and_ends_well(tmp_path: Path, home: Path, gpu_hosts: GpuHosts) -> None:
+    address = gpu_hosts.add("exit 0")
+    script = gpu_hosts.answers / address
+    good = Path(__file__).parent / "captures/driver-470-rtx-3090-desktop.xml"
+    script.write_text(f"cat {good}")
+    more = "[notify]\ncommand = \"sh -c 'cat >> events; echo oops >&2; exit 3'\"\n"
+    setup = gpu_hosts.config(tmp_path, address, more=more)
+    assert gpumon("fetch", "-c", setup).returncode == 0
+    script.write_text("echo NVIDIA-SMI has failed; exit 9")
+    runs = []
+    for _ in range(3):
+        time.sleep(1.1)
+        runs.append(gpumon("fetch", "-c", setup))
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert [run.stderr.count("notify:") for run in runs] == [0, 1, 0]
+    assert "exited with 3 for host-down" in runs[1].stderr
+    (line,) = (tmp_path / "events").read_text().splitlines()
+    assert json.loads(line)["type"] == "host-down"
+    assert json.loads(line)["host"] == address
+    assert gpumon("render", "-c", setup).returncode == 0
+    assert f"{address} gives no data" in (tmp_path / "site/feed.xml").read_text()
+
+
+def test_the_config_names_the_events_there_are(tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(
+        "[common]\nhosts = 'a'\n[notify]\nevents = ['host-gone']\ncommand = \"'\"\n"
+    )
+    done = gpumon("fetch", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "notify.events: 'host-gone' is no event; there are: host-down, host-up" in done.stderr
+    assert "notify.command: is not a command line" in done.stderr
+
+
+def test_times_are_utc(tmp_path: Path) -> None:
+    memory = Memory()
+    observe(memory, [UP], lab())
+    events_file.save(tmp_path / "events.json", memory)
+    stored = json.loads((tmp_path / "events.json").read_text())
+    assert stored["hosts"]["n1"]["read_at"] == "2025-11-14T09:10:00Z"
+    assert datetime.fromisoformat(stored["hosts"]["n1"]["read_at"]) == READ_AT
+
+
+EXAMPLES = {
+    "mail": """sh -c 'echo "$GPUMON_TEXT" | mail -s "$GPUMON_TITLE" admin@lab.example'""",
+    "curl": """sh -c 'curl -fsS -H "Title: $GPUMON_TITLE" -d "$GPUMON_TEXT" https://ntfy.lab.example/gpus'""",
+}
+
+
+@pytest.mark.parametrize("program", EXAMPLES)
+def test_the_examples_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    stand_in = tmp_path / "bin" / program
+    stand_in.parent.mkdir()
+    stand_in.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/said\ncat >> {tmp_path}/said\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:/usr/bin:/bin")
+    written = json.dumps(EXAMPLES[program])
+    (tmp_path / "config.ini").write_text(f"[common]\nhosts = 'n1'\n[notify]\ncommand = {written}\n")
+    assert told(configuration.load(tmp_path / "config.ini"), event(kind="host-up")) == []
+    said = (tmp_path / "said").read_text()
+    assert "n1 is back" in said
+    assert "It gave no data for" in said

@@ -1,0 +1,54 @@
+"""No violation that axe-core knows, in both themes and every view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gpumon_static.model import Fault
+from tests.browser import OpenPage
+from tests.builders import READ_AT, busy_gpu, gpu, reading
+from tests.labs import lab, page_of
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+def violations(page: Page) -> list[str]:
+    page.evaluate(AXE + "\nundefined")
+    found: list[dict[str, Any]] = page.evaluate(
+        "axe.run({ resultTypes: ['violations'] }).then(result => result.violations)"
+    )
+    return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"]]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["", "compact", "table"])
+def test_the_page_has_no_violations(open_page: OpenPage, theme: str, view: str) -> None:
+    html = page_of(lab(), footer="Help: https://wiki.example", refresh=0)
+    page = open_page(html, color_scheme=theme, reduced_motion="reduce").page
+    if view:
+        page.goto(f"{page.url}?view={view}")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_open_tooltip_has_no_violations(open_page: OpenPage, theme: str) -> None:
+    sick = replace(busy_gpu(1), faults=(Fault("ecc-errors", "3 uncorrectable"), Fault("persistence-off")))
+    html = page_of([reading("node1", [gpu(0), sick])])
+    page = open_page(html, color_scheme=theme, reduced_motion="reduce").page
+    page.locator("[id='host-node1:1']").focus()
+    expect(page.locator(".tip")).to_be_visible()
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_old_data_and_an_empty_search_have_no_violations(open_page: OpenPage, theme: str) -> None:
+    page = open_page(page_of(lab()), color_scheme=theme, at=READ_AT + timedelta(days=3)).page
+    assert violations(page) == []
+    page.get_by_role("searchbox").fill("zzz")
+    assert violations(page) == []

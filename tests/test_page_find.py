@@ -1,0 +1,337 @@
+"""Finding: search, filters, the URL, views, the picker, the users' table, me."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import OpenPage
+from tests.builders import busy_gpu, host_config, reading
+from tests.labs import HOSTS, lab, page_of
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+def page(open_page: OpenPage) -> Page:
+    return open_page(page_of(lab())).page
+
+
+def shown_cards(page: Page) -> list[str]:
+    ids = page.locator(".card[tabindex]:visible").evaluate_all("cards => cards.map(card => card.id)")
+    return [anchor.removeprefix("host-") for anchor in ids]
+
+
+def search(page: Page) -> Locator:
+    return page.get_by_role("searchbox", name="Search")
+
+
+def query(page: Page) -> str:
+    return str(page.evaluate("location.search"))
+
+
+# Search and filters
+
+
+@pytest.mark.parametrize(
+    ("text", "cards"),
+    [
+        ("node2", ["node2:0", "node2:1", "node2:2"]),
+        ("alice", ["node1:1", "node2:1"]),
+        ("ALICE node1", ["node1:1"]),
+        ("3090", ["node3:0", "node3:1"]),
+        ("december", ["node1:0", "node1:1", "node1:2"]),
+        ("language", ["node3:0", "node3:1"]),
+        ("held", ["node2:2"]),
+        ("no-such-thing", []),
+    ],
+)
+def test_search_looks_at_host_user_model_note_group_and_state(
+    page: Page, text: str, cards: list[str]
+) -> None:
+    search(page).fill(text)
+    assert shown_cards(page) == cards
+
+
+def test_a_failed_host_is_found_by_its_name_and_its_status(page: Page) -> None:
+    search(page).fill("timeout")
+    expect(page.locator(".host:visible .host-name")).to_have_text(["node10"])
+    expect(page.locator(".places a:visible")).to_have_text([re.compile("node10")])
+
+
+def test_search_says_how_much_it_found_and_what_to_do_when_nothing(page: Page) -> None:
+    search(page).fill("vision")
+    expect(page.locator("#found")).to_have_text("6 GPUs on 2 hosts, 3 free")
+    search(page).fill("zzz")
+    expect(page.get_by_text("Nothing here matches.")).to_be_visible()
+    page.get_by_role("button", name="Show everything").click()
+    expect(page.locator(".host:visible")).to_have_count(5)
+    expect(search(page)).to_have_value("")
+
+
+def test_slash_goes_to_the_search_and_escape_leaves_it_empty(page: Page) -> None:
+    page.keyboard.press("/")
+    expect(search(page)).to_be_focused()
+    page.keyboard.type("a/b")
+    expect(search(page)).to_have_value("a/b")
+    page.keyboard.press("Escape")
+    expect(search(page)).to_have_value("")
+    expect(search(page)).not_to_be_focused()
+    expect(page.locator(".host:visible")).to_have_count(5)
+
+
+def test_free_only(page: Page) -> None:
+    page.get_by_label("free only").check()
+    assert shown_cards(page) == ["node1:0", "node1:2", "node2:0", "node3:0", "node3:1", "node4:0.0"]
+    assert query(page) == "?free=1"
+
+
+def test_model_group_and_memory(page: Page) -> None:
+    page.locator("#find [name=model]").select_option("RTX 3090")
+    assert shown_cards(page) == ["node3:0", "node3:1"]
+    page.locator("#find [name=model]").select_option("")
+    page.get_by_label("Group").select_option("vision")
+    page.get_by_label("Free memory").select_option("80")
+    assert shown_cards(page) == ["node1:0", "node1:2", "node2:0"]
+    assert query(page) == "?group=vision&mem=80"
+
+
+def test_a_click_on_a_model_in_the_summary_filters_by_it_and_another_click_undoes_it(page: Page) -> None:
+    tile = page.get_by_role("button", name=re.compile("RTX 3090"))
+    tile.click()
+    expect(tile).to_have_attribute("aria-pressed", "true")
+    assert shown_cards(page) == ["node3:0", "node3:1"]
+    tile.click()
+    assert len(shown_cards(page)) == 10
+
+
+def test_a_link_shares_the_view(open_page: OpenPage) -> None:
+    opened = open_page(page_of(lab()))
+    opened.page.goto(opened.page.url + "?q=node2&free=1&view=table&n=2&gb=40")
+    page = opened.page
+    expect(search(page)).to_have_value("node2")
+    expect(page.get_by_label("free only")).to_be_checked()
+    expect(page.get_by_role("radio", name="Table")).to_be_checked()
+    expect(page.locator(".table-view tbody tr")).to_have_count(1)
+    expect(page.get_by_label("GPUs", exact=True).first).to_have_value("2")
+    assert opened.problems == []
+
+
+@pytest.mark.parametrize(
+    ("order", "hosts"),
+    [
+        ("", ["node1", "node2", "node3", "node4", "node10"]),
+        ("free", ["node1", "node3", "node2", "node4", "node10"]),
+        ("load", ["node2", "node3", "node1", "node4", "node10"]),
+    ],
+)
+def test_hosts_are_sorted_by_name_free_or_load(page: Page, order: str, hosts: list[str]) -> None:
+    page.get_by_label("Sort").select_option("load")
+    page.get_by_label("Sort").select_option(order)
+    expect(page.locator(".host-name")).to_have_text(hosts)
+    expect(page.locator(".places a")).to_have_text([re.compile(rf"^{host}\b") for host in hosts])
+
+
+def test_me_is_marked_summed_up_and_remembered(page: Page) -> None:
+    page.get_by_label("I am").fill("Alice")
+    expect(page.locator(".card.mine")).to_have_count(2)
+    expect(page.locator("#found")).to_have_text("Alice holds 2 GPUs with 80 GB in use")
+    page.get_by_label("mine", exact=True).check()
+    assert shown_cards(page) == ["node1:1", "node2:1"]
+    page.reload()
+    expect(page.get_by_label("I am")).to_have_value("Alice")
+    assert shown_cards(page) == ["node1:1", "node2:1"]
+
+
+# Views
+
+
+def test_the_bar_of_hosts_has_a_pip_per_gpu_and_leads_to_the_host(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab()), viewport={"width": 1000, "height": 400}).page
+    link = page.locator(".places a").nth(3)
+    expect(link).to_have_text(re.compile("node4.*: free|node4"))
+    kinds = (
+        page.locator(".places a").nth(1).locator("svg").evaluate_all("pips => pips.map(p => p.classList[0])")
+    )
+    assert kinds == ["free", "busy", "held"]
+    expect(page.locator("#host-node4")).not_to_be_in_viewport()
+    link.click()
+    expect(page.locator("#host-node4 h2")).to_be_in_viewport()
+    bar = page.locator(".toolbar").bounding_box()
+    head = page.locator("#host-node4 h2").bounding_box()
+    assert bar is not None
+    assert head is not None
+    assert bar["y"] == 0
+    assert head["y"] >= bar["height"]
+
+
+def test_the_table_has_a_row_per_gpu_and_sorts_by_each_column(page: Page) -> None:
+    page.get_by_text("Table", exact=True).click()
+    expect(page.locator(".hosts")).to_be_hidden()
+    rows = page.locator(".table-view tbody tr")
+    expect(rows).to_have_count(10)
+    expect(rows.nth(1)).to_have_text(
+        re.compile(r"node1.*1.*A100 80G.*busy.*97 %.*40 / 80 GB.*alice.*3 h.*31 °C.*52 W")
+    )
+    page.get_by_role("button", name="Load").click()
+    expect(page.locator(".table-view th[aria-sort]")).to_have_text("Load")
+    loads = rows.locator("td:nth-child(5)")
+    expect(loads.first).to_have_text("97 %")
+    expect(loads.last).to_have_text("–")
+    page.get_by_role("button", name="Load").click()
+    expect(loads.first).to_have_text("0 %")
+    expect(loads.last).to_have_text("–")
+
+
+def test_a_row_of_the_table_has_the_tooltip_of_its_card(page: Page) -> None:
+    page.get_by_text("Table", exact=True).click()
+    page.locator(".table-view tbody tr").nth(1).focus()
+    expect(page.locator(".tip")).to_contain_text("node1 · GPU 1")
+    expect(page.locator(".tip")).to_contain_text("4711")
+
+
+def test_the_compact_view_is_small_and_keeps_the_tooltips(page: Page) -> None:
+    tall = page.locator("#host-node1").bounding_box()
+    page.get_by_text("Compact", exact=True).click()
+    small = page.locator("#host-node1").bounding_box()
+    assert tall is not None
+    assert small is not None
+    assert small["height"] < tall["height"] / 2
+    page.locator("[id='host-node1:1']").hover()
+    expect(page.locator(".tip")).to_contain_text("alice")
+
+
+# Where do I run?
+
+
+def answers(page: Page) -> list[str]:
+    return [re.sub(r"\s+", " ", text) for text in page.locator("#answers li").all_inner_texts()]
+
+
+def copied(page: Page) -> list[str]:
+    return [str(b.get_attribute("data-copy")) for b in page.locator("#answers [data-copy]").all()]
+
+
+def test_the_picker_puts_hosts_with_room_first(page: Page) -> None:
+    page.get_by_label("GB each").fill("40")
+    page.get_by_label("GPUs", exact=True).first.fill("1")
+    first, second = answers(page)
+    assert first.startswith("node1 GPU 0 A100 80G, 80 GB")
+    assert second.startswith("node2 GPU 0")
+    assert "only 2.2 GB of RAM free" in second
+    assert "⚠" not in first
+
+
+def test_the_picker_copies_what_is_needed_to_run(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab()), permissions=["clipboard-read", "clipboard-write"]).page
+    page.get_by_label("GPUs", exact=True).first.fill("2")
+    assert copied(page) == ["ssh node1", "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2"]
+    assert query(page) == "?n=2"
+    page.get_by_role("button", name="copy CUDA devices").click()
+    expect(page.locator("#answers").get_by_text("copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == copied(page)[1]
+
+
+def test_the_picker_knows_ports_slices_and_sick_cards(page: Page) -> None:
+    page.locator("#picker [name=pick]").select_option("RTX 3090")
+    assert copied(page) == ["ssh -p 2222 node3", "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0"]
+    page.get_by_label("GPUs", exact=True).first.fill("2")
+    assert answers(page) == ["No host has 2 free RTX 3090s now. Closest: node3 with 1."]
+    page.get_by_label("GPUs", exact=True).first.fill("1")
+    page.locator("#picker [name=pick]").select_option("1g.10gb A100 80G")
+    assert copied(page) == ["ssh node4", "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=MIG-0"]
+
+
+def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> None:
+    page.get_by_label("GPUs", exact=True).first.fill("8")
+    assert answers(page) == [
+        "No host has 8 free GPUs now. Closest: node1 with 2. Held idle: node2 GPU 2 (bob)"
+    ]
+
+
+def test_on_plain_http_copying_works_without_the_clipboard_api(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab()), permissions=["clipboard-read", "clipboard-write"]).page
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
+    page.get_by_role("button", name="copy ssh").first.click()
+    expect(page.locator("#answers").get_by_text("copied")).to_be_visible()
+    page.evaluate("delete navigator.clipboard")
+    assert page.evaluate("navigator.clipboard.readText()") == copied(page)[0]
+
+
+# Users
+
+
+def test_the_users_table_tells_who_holds_what_where_with_a_total(page: Page) -> None:
+    rows = page.locator(".people tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(0).locator("td")).to_have_text(["alice", "2", "80 GB", "2", "node1: 1; node2: 1"])
+    expect(rows.nth(1).locator("td")).to_have_text(["mia", "1", "4.9 GB", "1", "node4: 0:1"])
+    expect(rows.nth(2).locator("td")).to_have_text(["bob", "1", "2.0 GB", "1", "node2: 2"])
+    expect(page.locator(".people tfoot")).to_have_text(re.compile(r"3 in all\s*4\s*87 GB\s*4"))
+
+
+def test_the_users_table_sorts(page: Page) -> None:
+    names = page.locator(".people tbody td:first-child")
+    page.locator(".people").get_by_role("button", name="Memory").click()
+    expect(names).to_have_text(["alice", "mia", "bob"])
+    page.locator(".people").get_by_role("button", name="Memory").click()
+    expect(names).to_have_text(["bob", "mia", "alice"])
+    page.locator(".people").get_by_role("button", name="User").click()
+    expect(names).to_have_text(["alice", "bob", "mia"])
+
+
+def test_a_phone_has_it_all_and_nothing_sticks_out(open_page: OpenPage) -> None:
+    more = [host_config(f"another-node-{number}") for number in range(20)]
+    page = open_page(page_of(lab(), hosts=(*HOSTS, *more)), **PHONE).page
+    for view in ("Compact", "Table", "Cards"):
+        page.get_by_text(view, exact=True).tap()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    search(page).fill("bob")
+    assert shown_cards(page) == ["node2:2"]
+
+
+# Scale
+
+
+def test_a_gpu_is_few_elements_until_it_is_asked_for_more(open_page: OpenPage) -> None:
+    def elements(count: int) -> int:
+        hosts = tuple(host_config(f"n{number}") for number in range(count // 8))
+        crowd = [reading(host.name, [busy_gpu(i) for i in range(8)]) for host in hosts]
+        return int(
+            open_page(page_of(crowd, hosts=hosts)).page.evaluate("document.querySelectorAll('*').length")
+        )
+
+    assert (elements(88) - elements(8)) / 80 < 26
+
+
+def test_what_is_off_the_screen_is_not_laid_out_but_has_its_height(open_page: OpenPage) -> None:
+    hosts = tuple(host_config(f"n{number}") for number in range(40))
+    crowd = [reading(host.name, [busy_gpu(i) for i in range(8)]) for host in hosts]
+    page = open_page(page_of(crowd, hosts=hosts)).page
+    assert (
+        page.locator("#host-n39 .card").first.evaluate(
+            "card => card.checkVisibility({ contentVisibilityAuto: true })"
+        )
+        is False
+    )
+    assumed = page.locator("#host-n39").bounding_box()
+    page.locator("#host-n39").scroll_into_view_if_needed()
+    real = page.locator("#host-n39").bounding_box()
+    assert assumed is not None
+    assert real is not None
+    assert abs(assumed["height"] - real["height"]) < 16
+
+
+def test_a_long_table_is_made_as_it_is_scrolled_to(open_page: OpenPage) -> None:
+    hosts = tuple(host_config(f"n{number}") for number in range(60))
+    crowd = [reading(host.name, [busy_gpu(i) for i in range(8)]) for host in hosts]
+    page = open_page(page_of(crowd, hosts=hosts)).page
+    page.get_by_text("Table", exact=True).click()
+    rows = page.locator(".table-view tr[data-card]")
+    expect(rows).to_have_count(200)
+    rows.last.scroll_into_view_if_needed()
+    expect(rows).to_have_count(400)
+    rows.last.scroll_into_view_if_needed()
+    expect(rows).to_have_count(480)

@@ -1,0 +1,122 @@
+"""How much a page tells about people: names, pseudonyms, counts."""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpumon_static.errors import GpumonError
+from gpumon_static.model import HostReading
+from gpumon_static.publish.html import render_page
+from gpumon_static.publish.privacy import Tier, veil
+from gpumon_static.publish.pseudonyms import KEY_FILE, pseudonym, read_key
+from gpumon_static.publish.view import build_page
+from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
+
+KEY = b"k" * 64
+SECRETS = (
+    "zebulon",
+    "Zebulon Quagmire",
+    "quixotic",
+    "trainer_of_zebulon",
+    "slurm:987654",
+    "31337",
+    "40423",
+    "7919",
+    "reserved for",
+)
+
+LAB = [
+    reading(
+        "a",
+        [
+            busy_gpu(
+                processes=(
+                    process(
+                        31337, user="zebulon", name="/home/zebulon/bin/trainer_of_zebulon", job="slurm:987654"
+                    ),
+                    process(40423, user="quixotic", name="python3", command_line="python3 quixotic.py"),
+                    process(7919, user=None, uid=7919),
+                )
+            ),
+            gpu(1, mig_mode=True, slices=slices(2, 1), processes=(process(31337, user="zebulon"),)),
+        ],
+        warning="zebulon was here",
+    ),
+    failed("b", error="Permission denied for quixotic@b"),
+]
+
+
+def html_of(tier: str, readings: list[HostReading] = LAB) -> str:
+    settings = config(host_config("a", note="reserved for zebulon"), "b")
+    settings = replace(
+        settings, users={"zebulon": "Zebulon Quagmire"}, site=replace(settings.site, users=tier)
+    )
+    return render_page(build_page(readings, settings, NOW, key=KEY))
+
+
+def body(html: str) -> str:
+    return re.sub(r"<(style|script)>.*?</\1>", "", html, flags=re.DOTALL)
+
+
+def test_a_page_with_names_has_all_of_it() -> None:
+    text = html_of("names")
+    for secret in ("Zebulon Quagmire", "quixotic", "slurm:987654", "31337", "uid 7919", "reserved for"):
+        assert secret in text
+
+
+def test_a_page_with_counts_has_no_user_job_process_or_pid_anywhere() -> None:
+    text = html_of("counts")
+    assert [secret for secret in SECRETS if secret.lower() in text.lower()] == []
+    assert "python" not in body(text)
+    assert "3 users" in text
+    assert "3 processes of 3 users." in text
+    assert 'class="people"' not in text
+    assert 'name="me"' not in text
+    assert "(name) was here" in text
+
+
+def test_a_page_with_pseudonyms_has_no_name_but_can_be_told_apart() -> None:
+    text = html_of("pseudonyms")
+    hidden = [secret for secret in SECRETS if secret not in ("31337", "40423", "7919")]
+    assert [secret for secret in hidden if secret.lower() in text.lower()] == []
+    assert "uid 7919" not in text
+    zebulon, quixotic = pseudonym("zebulon", KEY), pseudonym("quixotic", KEY)
+    assert zebulon != quixotic
+    assert zebulon in text
+    assert quixotic in text
+    assert "python3" in text
+
+
+def test_counting_tells_people_apart_and_knows_them_again() -> None:
+    [veiled] = veil(
+        [reading("a", [busy_gpu(0), busy_gpu(1, processes=(process(), process(2, user="bob")))])],
+        Tier.COUNTS,
+        b"",
+    )
+    assert [[p.user for p in g.processes] for g in veiled.gpus] == [["1"], ["1", "2"]]
+
+
+def test_a_pseudonym_stays_with_the_key_and_changes_with_another() -> None:
+    assert re.fullmatch(r"[a-z]+-[a-z]+-\d{3}", pseudonym("alice", KEY))
+    assert pseudonym("alice", KEY) == pseudonym("alice", KEY)
+    assert pseudonym("alice", KEY) != pseudonym("alice", b"other")
+    assert len({pseudonym(f"user{number}", KEY) for number in range(500)}) == 500
+
+
+def test_the_key_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
+    first = read_key(tmp_path / "data")
+    assert len(first) == 64
+    assert read_key(tmp_path / "data") == first
+    assert read_key(tmp_path / "other") != first
+    assert stat.S_IMODE((tmp_path / "data" / KEY_FILE).stat().st_mode) == 0o600
+
+
+def test_a_damaged_key_is_an_error_and_not_a_weaker_secret(tmp_path: Path) -> None:
+    (tmp_path / KEY_FILE).write_text("")
+    with pytest.raises(GpumonError, match="is no key for pseudonyms"):
+        read_key(tmp_path)

@@ -1,0 +1,86 @@
+"""Whose a process is: from ps, cgroups and names together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpumon_static.collect import ps
+from gpumon_static.model import GONE, Process
+
+CONTAINER = "3f2a90c3e7d5b1a4" * 4
+
+
+def line(pid: int, uid: int, user: str, command: str = "python3") -> str:
+    return f"{pid:>7} {uid:>5}       01:00 R    {user:<32} {command}\n"
+
+
+def owner(uid: int, user: str, *, cgroups: str = "", names: str = "", hidden: str | None = None) -> Process:
+    sections = {"ps": line(1, 0, "root", "sh") + line(7, uid, user), "cgroups": cgroups, "names": names}
+    if hidden is not None:
+        sections["hidden"] = hidden
+    return ps.table(sections).complete(Process(7))
+
+
+ADA = "ada:x:1000:1000:Ada:/home/ada:/bin/sh\n"
+LOGIN = "7/cgroup:0::/user.slice/user-1000.slice/session-3.scope\n"
+
+
+@pytest.mark.parametrize(
+    ("uid", "user", "cgroups", "names", "expected"),
+    [
+        (1001, "bob", "", "", ("bob", 1001)),
+        (1001, "bob", LOGIN, ADA, ("bob", 1001)),
+        (0, "root", LOGIN, ADA, ("ada", 1000)),
+        (0, "root", LOGIN, "", ("1000", 1000)),
+        (100999, "100999", LOGIN, ADA, ("ada", 1000)),
+        (100999, "100999", "", "", ("100999", 100999)),
+        (0, "root", "7/cgroup:4:cpu:/slurm/uid_1000/job_5/step_0\n", ADA, ("ada", 1000)),
+        (0, "root", f"7/cgroup:0::/docker/{CONTAINER}\n", "", ("root", 0)),
+        (0, "root", "7/cgroup:0::/user.slice/user-0.slice/session-1.scope\n", "", ("root", 0)),
+        (5, "a-name-that-is-longer-than-ps-h+", "", "a-name-that-is-longer-than-ps-has-room:x:5:5\n",
+         ("a-name-that-is-longer-than-ps-has-room", 5)),
+        (5, "a-name-that-is-longer-than-ps-h+", "", "", ("a-name-that-is-longer-than-ps-h+", 5)),
+        (1002, "1002", "", "LAB\\two words:x:1002:1::/:/bin/sh\n", ("LAB\\two words", 1002)),
+    ],
+)  # fmt: skip
+def test_the_person_behind_a_process(
+    uid: int, user: str, cgroups: str, names: str, expected: tuple[str, int]
+) -> None:
+    found = owner(uid, user, cgroups=cgroups, names=names)
+    assert (found.user, found.uid) == expected
+
+
+def test_the_job_is_told_even_of_a_process_that_ps_does_not_know() -> None:
+    table = ps.table(
+        {"ps": line(1, 0, "root"), "cgroups": "8/cgroup:0::/system.slice/slurmstepd.scope/job_5\n"}
+    )
+    found = table.complete(Process(8))
+    assert (found.job, found.state) == ("slurm:5", None), "it has a cgroup, so it is there"
+    assert table.complete(Process(9)).state == GONE
+
+
+def test_without_any_ps_nothing_is_gone() -> None:
+    assert ps.table({}).complete(Process(7)).state is None
+
+
+def test_with_hidepid_only_what_is_certain_is_told() -> None:
+    nothing_seen = ps.table({"ps": line(1, 0, "root"), "hidden": "all\n"})
+    assert nothing_seen.complete(Process(7)) == Process(7)
+    owners_seen = ps.table({"ps": line(1, 0, "root"), "hidden": f"7 1000 - - {'ada':<32}\n"})
+    assert owners_seen.complete(Process(7)) == Process(7, user="ada", uid=1000)
+    assert owners_seen.complete(Process(8)).state == GONE
+
+
+def test_a_command_line_stands_behind_the_command_and_is_cut() -> None:
+    text = f"7 1000 01:00 R    {'ada':<32} {'Plex Transcoder':<16} python3 train.py --lr 3 {'x' * 300}\n"
+    entry = ps.parse(text, with_arguments=True)[7]
+    assert entry.command == "Plex Transcoder"
+    assert (entry.command_line or "").startswith("python3 train.py --lr 3 xxx")
+    assert len(entry.command_line or "") == 200
+
+
+@given(st.dictionaries(st.sampled_from(["ps", "hidden", "names", "cgroups", "with-arguments"]), st.text()))
+def test_any_text_is_read_without_a_fault(sections: dict[str, str]) -> None:
+    ps.table(sections).complete(Process(7))

@@ -1,0 +1,193 @@
+"""~/.ssh/config, put together with config.ini."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import pytest
+
+from gpumon_static import config as configuration
+from gpumon_static.collect.connect import Endpoint
+from gpumon_static.collect.ssh_config import Targets
+from gpumon_static.collect.target import Target
+from gpumon_static.errors import ConfigError, HostError
+from tests.command import gpumon, rows
+from tests.sshd import GpuHosts
+from tests.test_fetch_ssh import xml
+
+pytestmark = pytest.mark.usefixtures("home")
+
+LAB = """
+Host node9
+    HostName 10.0.0.9
+    Port 2222
+    HostKeyAlias gpu-nine
+Host node*
+    User alice
+    IdentityFile ~/.ssh/lab
+    IdentityFile %d/.ssh/%h-key
+    IdentitiesOnly yes
+    UserKnownHostsFile ~/.ssh/lab_hosts ~/.ssh/more_hosts
+    ConnectTimeout 33
+"""
+
+
+def target(directory: Path, ssh_config: str, ini: str = "", hosts: str = "'node9'") -> Target:
+    (directory / "ssh_config").write_text(ssh_config)
+    path = directory / "config.ini"
+    path.write_text(
+        f"[common]\nhosts = [{hosts}]\n{ini}".replace("[fetch]\n", "[fetch]\nssh_config = 'ssh_config'\n")
+    )
+    if "[fetch]" not in ini:
+        path.write_text(path.read_text() + "[fetch]\nssh_config = 'ssh_config'\n")
+    host = configuration.load(path).hosts[0]
+    return Targets([directory / "ssh_config"]).of(host)
+
+
+def test_what_config_ini_leaves_open_is_taken_from_ssh_config(tmp_path: Path, home: Path) -> None:
+    found = target(tmp_path, LAB)
+    assert (found.name, found.at, found.user) == ("node9", Endpoint("10.0.0.9", 2222), "alice")
+    assert found.known_as == Endpoint("gpu-nine", 22)
+    assert found.key_files == (home / ".ssh/lab", home / ".ssh/10.0.0.9-key")
+    assert found.only_these_keys
+    assert found.known_hosts == (home / ".ssh/lab_hosts", home / ".ssh/more_hosts")
+    assert found.connect_timeout == 33
+    assert found.via is None
+
+
+def test_what_config_ini_says_wins(tmp_path: Path) -> None:
+    ini = "key_filename = 'mine'\n[fetch]\nconnect_timeout = 7\nknown_hosts = 'known'\n[hosts.node9]\naddress = '10.0.0.99'\n"
+    found = target(tmp_path, LAB, ini, hosts="'bob@node9:99'")
+    assert (found.name, found.at, found.user) == ("node9", Endpoint("10.0.0.99", 99), "bob")
+    assert found.key_files == (tmp_path / "mine",)
+    assert found.known_hosts == (tmp_path / "known",)
+    assert found.connect_timeout == 7
+
+
+def test_match_sees_the_user_of_config_ini(tmp_path: Path) -> None:
+    text = "Match originalhost node9 user bob\n  Port 7\nMatch user alice\n  Port 8\n"
+    assert target(tmp_path, text, "user = 'bob'\n").at == Endpoint("node9", 7)
+    assert target(tmp_path, text, "user = 'alice'\n").at == Endpoint("node9", 8)
+    assert target(tmp_path, text).at == Endpoint("node9", 22)
+
+
+def test_match_exec(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.add_xml(xml("matched"))
+    config = gpu_hosts.config(tmp_path, host, more="ssh_config = 'ssh_config'\n")
+    config.write_text(config.read_text().replace(f"{host}:{gpu_hosts.port}", host))
+    (tmp_path / "ssh_config").write_text(
+        f'Match exec false\n  Port 1\nMatch exec "test %h = {host}"\n  Port {gpu_hosts.port}\n'
+    )
+    assert gpumon("fetch", "-c", config).stderr == ""
+    assert rows(tmp_path / "data/load_data.csv")[0]["gpu_uuid"] == "GPU-matched"
+
+
+def test_several_jumps_each_with_its_own_settings(tmp_path: Path) -> None:
+    text = (
+        "Host node9\n  ProxyJump carol@first:2200,ssh://second,[::1]:2201\n"
+        "Host first\n  User not-carol\n  IdentityFile /keys/first\n  ProxyJump before\n"
+        "Host second\n  HostName second.lab\n  User dave\n  ProxyJump never-asked\n"
+    )
+    found = target(tmp_path, text, "user = 'bob'\n")
+    assert [jump.login for jump in found.jumps] == [
+        f"{getpass.getuser()}@before:22",
+        "carol@first:2200",
+        "dave@second.lab:22",
+        f"{getpass.getuser()}@[::1]:2201",
+    ]
+    assert found.jumps[1].key_files == (Path("/keys/first"),)
+    assert found.user == "bob"
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "via"),
+    [
+        ("Host *\n  ProxyCommand nc %h %p %r %n 100%%\n", "nc node9 22 bob node9 100%", None),
+        ("Host *\n  ProxyCommand nc %h %p\n  ProxyJump jump\n", "nc node9 22", None),
+        ("Host node9\n  ProxyJump jump\nHost *\n  ProxyCommand nc %h %p\n", None, "jump"),
+        ("Host node9\n  ProxyJump none\nHost *\n  ProxyCommand nc %h %p\n", None, None),
+        ("Host node9\n  ProxyCommand none\nHost *\n  ProxyJump jump\n", None, None),
+        ("Host *,!node9\n  ProxyJump jump\nHost * !node9\n  ProxyJump jump\n", None, None),
+    ],
+)
+def test_of_proxy_command_and_proxy_jump_the_first_counts(
+    tmp_path: Path, text: str, command: str | None, via: str | None
+) -> None:
+    found = target(tmp_path, text, "user = 'bob'\n")
+    assert (found.proxy_command, found.via and found.via.name) == (command, via)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Host *\n  ProxyJump bastion\n", "ProxyJump goes round in circles at bastion"),
+        ("Host node9\n  ProxyJump a\nHost a\n  ProxyJump node9\n", "goes round in circles at node9"),
+        ("Host *\n  Port ssh\n", "Port ssh of node9 is not a port number"),
+        ("Host node9\n  ProxyJump a@@:x\n", "'a@@:x' is not a jump host"),
+    ],
+)
+def test_what_cannot_be_is_told(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(HostError, match=words):
+        target(tmp_path, text)
+
+
+def test_included_files_count_where_they_are_included(tmp_path: Path) -> None:
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d/1").write_text("Host other\n  Port 1\nHost node9\n  Port 9\n")
+    (tmp_path / "conf.d/2").write_text("User late\n")
+    found = target(tmp_path, "Include conf.d/*\nPort 22\nUser later\nInclude nothing/*\n")
+    assert (found.at.port, found.user) == (9, "late")
+
+
+def test_without_any_ssh_config(tmp_path: Path, home: Path) -> None:
+    (home / ".ssh/config").write_text("Host *\n  Port 9\n")
+    (tmp_path / "config.ini").write_text("[common]\nhosts = ['node9']\n[fetch]\nssh_config = ''\n")
+    host = configuration.load(tmp_path / "config.ini").hosts[0]
+    assert host.ssh_config is None
+    assert Targets([]).of(host).at == Endpoint("node9", 22)
+
+
+def test_the_users_own_file_is_the_default_and_may_be_missing(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "config.ini").write_text("[common]\nhosts = ['node9']\n")
+    host = configuration.load(tmp_path / "config.ini", need_keys=True).hosts[0]
+    assert host.ssh_config == home / ".ssh/config"
+    assert Targets([home / ".ssh/config"]).of(host).at == Endpoint("node9", 22)
+
+
+def test_a_file_that_is_named_must_be_there_and_make_sense(tmp_path: Path) -> None:
+    config = tmp_path / "config.ini"
+    config.write_text("[common]\nhosts = ['node9']\n[fetch]\nssh_config = 'nowhere'\n")
+    done = gpumon("fetch", "-c", config)
+    assert done.returncode == 2
+    assert f"ssh_config: {tmp_path}/nowhere cannot be read: No such file or directory" in done.stderr
+    (tmp_path / "nowhere").write_text("Host node9\nnonsense\n")
+    done = gpumon("fetch", "-c", config)
+    assert (done.returncode, "ssh_config: Unparsable line nonsense" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("user", ["-oProxyCommand=id", "a;b", "a b", "$(id)", "a`b`"])
+def test_users_that_a_shell_would_read_are_refused(tmp_path: Path, user: str) -> None:
+    (tmp_path / "config.ini").write_text(f"[common]\nhosts = ['node9']\nuser = '{user}'\n")
+    with pytest.raises(ConfigError, match="is not a user name"):
+        configuration.load(tmp_path / "config.ini")
+
+
+def test_the_name_on_the_page_is_that_of_config_ini(gpu_hosts: GpuHosts, home: Path, tmp_path: Path) -> None:
+    """All of it at once, from the user's own file, with config.ini naming the host and nothing else."""
+    address = gpu_hosts.add_xml(xml("aliased"))
+    kind, key = gpu_hosts.host_key.with_suffix(".pub").read_text().split()[:2]
+    (home / ".ssh/lab_hosts").write_text(f"the-alias {kind} {key}\n")
+    (home / ".ssh/config").write_text(
+        f"Host gpu-node\n  HostName {address}\n  Port {gpu_hosts.port}\n  User {gpu_hosts.user}\n"
+        f"  IdentityFile {gpu_hosts.key}\n  IdentitiesOnly yes\n"
+        "  UserKnownHostsFile ~/.ssh/lab_hosts\n  HostKeyAlias the-alias\n"
+    )
+    (tmp_path / "config.ini").write_text("[common]\nhosts = ['gpu-node']\n")
+    assert gpumon("fetch", cwd=tmp_path).stderr == ""
+    (row,) = rows(tmp_path / "data/load_data.csv")
+    assert (row["host"], row["gpu_uuid"]) == ("gpu-node", "GPU-aliased")
+    # An alias that is not known: ssh-keyscan would not help, so the line to add is told as it is.
+    (home / ".ssh/lab_hosts").write_text("")
+    refused = gpumon("fetch", cwd=tmp_path)
+    assert f"echo 'the-alias {kind} {key}' >> {home}/.ssh/lab_hosts" in refused.stderr
