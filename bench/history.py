@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import random
 import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gpumon_static.config import BusyConfig, Config, FetchConfig, PathsConfig, SiteConfig
+from gpumon_static.config import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.model import Gpu, HostReading, Process
-from gpumon_static.store import history, questions
+from gpumon_static.publish.html import render_page
+from gpumon_static.publish.view import build_page
+from gpumon_static.store import history, questions, timelines
 from gpumon_static.store.history_names import Names
 from gpumon_static.store.history_schema import reading, writing
 from gpumon_static.store.observed import observe
@@ -44,6 +48,10 @@ def run(given: argparse.Namespace) -> None:
             _asking(Path(directory), gpus, given.days)
     with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
         _size(Path(directory))
+    print(f"\n{'GPUs':>6} {'page with 24 h of history':>34} {'without':>30}")
+    for gpus in given.gpus[:2]:
+        with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
+            _page(Path(directory), gpus)
 
 
 def _adding(directory: Path, gpus: int, runs: int) -> float:
@@ -134,6 +142,39 @@ def _size(directory: Path) -> None:
         told.append(f"{kind} {size / gpus:.0f}")
     file_kb = config.history_path.stat().st_size // 1024
     print(f"\nbytes per GPU and day: {', '.join(told)} (all of it: {file_kb} kB)")
+
+
+def _page(directory: Path, gpus: int) -> None:
+    """Bytes and CPU per GPU, of the page alone: the CSV is read already."""
+    config = _config(directory)
+    hosts = [f"node{number:04}" for number in range(gpus // GPUS_PER_HOST)]
+    config = replace(config, hosts=tuple(_host(name) for name in hosts))
+    for number in range(97):
+        at = START + timedelta(minutes=15 * number)
+        history.record(config, list(_readings(gpus, at, number)), at, _complain)
+    readings = list(_readings(gpus, at, number))
+
+    def make(*, with_past: bool) -> str:
+        past = None
+        if with_past:
+            with reading(config.history_path) as connection:
+                past = timelines.read(connection, at)
+        return render_page(build_page(readings, config, at, past=past))
+
+    make(with_past=False)
+    told = []
+    for with_past in (True, False):
+        pages: list[str] = []
+        seconds = _timed(lambda w=with_past, p=pages: p.append(make(with_past=w)))  # type: ignore[misc]
+        zipped = len(gzip.compress(pages[0].encode(), 6))
+        told.append(
+            f"{len(pages[0]) / gpus:5.0f} B, {zipped / gpus:4.0f} zipped, {1e6 * seconds / gpus:4.0f} µs"
+        )
+    print(f"{gpus:6} {told[0]:>34} {told[1]:>30}   per GPU")
+
+
+def _host(name: str) -> HostConfig:
+    return HostConfig(name, name, None, None, None, 10, 30, "paramiko", "strict", Path("known_hosts"))
 
 
 def _readings(gpus: int, at: datetime, number: int) -> Iterator[HostReading]:

@@ -14,7 +14,12 @@ def gpumon(
     *arguments: str | Path, cwd: Path | None = None, timeout: float = 120
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False
+        [*PROGRAM, *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 

@@ -204,3 +204,34 @@ def test_a_gpu_known_from_a_log_gets_its_uuid_from_the_first_run(place: Path) ->
     with sqlite3.connect(place / "data" / "history.db") as connection:
         keys = [key for (key,) in connection.execute("SELECT key FROM gpus ORDER BY id")]
     assert keys == ["GPU-00000000-1111-2222-3333-444444444444", "GPU-2"]
+
+
+# As a program
+
+
+def test_a_fetch_whose_history_fails_is_still_a_fetch(tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text('[common]\nhosts = ["localhost"]\n')
+    (tmp_path / "data" / "history.db").mkdir(parents=True)
+    done = gpumon("fetch", cwd=tmp_path)
+    # Exit 0: the CSV is new, and cron's `fetch && render` goes on.
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if "history" in line] == [
+        f"gpumon-static: history: cannot write {tmp_path}/data/history.db: unable to open database file;"
+        " this run is not in it"
+    ]
+    assert (tmp_path / "data" / "load_data.csv").exists()
+
+
+def test_the_demo_has_a_past(tmp_path: Path) -> None:
+    done = gpumon("demo", "--dir", "lab", "--hosts", "2", "--history", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "history  " in done.stdout
+    rows = json.loads(gpumon("history", "users", "-c", "lab/config.ini", "--json", cwd=tmp_path).stdout)[
+        "rows"
+    ]
+    hours = sum(row["gpu_hours"] for row in rows)
+    # Twelve GPUs for three days, of which some are always free.
+    assert 200 < hours < 12 * 3 * 24
+    page = (tmp_path / "lab" / "site" / "index.html").read_text()
+    assert 'id="history"' in page
+    assert page.count('class="ribbon"') == 12

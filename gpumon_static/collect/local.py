@@ -20,9 +20,7 @@ class LocalReader:
         for step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
             trace.done(step, "this machine, without SSH")
         try:
-            finished = self.programs.run(
-                ["sh", "-s"], probe.stdin(host), host.command_timeout, trace
-            )
+            finished = self.programs.run(["sh", "-s"], probe.stdin(host), host.command_timeout, trace)
         except Late:
             raise HostError(
                 Status.TIMEOUT, f"the probe did not finish within {host.command_timeout:g} s"

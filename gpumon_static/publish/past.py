@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.names import short_model
@@ -56,6 +57,13 @@ class PastView:
     @property
     def first_slot(self) -> int:
         return self.past.now // SLOT_S - SLOTS + 1
+
+    @cached_property
+    def _by_host(self) -> dict[str, dict[str, GpuPast]]:
+        hosts: dict[str, dict[str, GpuPast]] = {}
+        for (host, index), gpu in self.past.gpus.items():
+            hosts.setdefault(host, {})[index] = gpu
+        return hosts
 
     def dressed(self, host: str, cards: Iterable[Card]) -> tuple[Card, ...]:
         return tuple(self._dressed(card, self.past.gpus.get((host, card.index))) for card in cards)
@@ -120,7 +128,7 @@ class PastView:
 
     def last_cards(self, host: str) -> tuple[LastCard, ...]:
         """What a host that does not answer said last; a card that is cut into slices as those."""
-        known = {index: gpu for (name, index), gpu in self.past.gpus.items() if name == host}
+        known = self._by_host.get(host, {})
         cut = {index.partition(":")[0] for index in known if ":" in index}
         return tuple(
             self._last_card(index, known[index])

@@ -71,9 +71,10 @@ def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
 
 def letters(values: Series, top: float) -> str:
     """Known values are never a space, and what is more than the top is drawn at the top."""
-    scale = (len(LETTERS) - 1) / top if top else 0
+    most = len(LETTERS) - 1
+    scale = most / top if top else 0
     return "".join(
-        " " if value is None else LETTERS[round(min(top, max(0.0, value)) * scale)] for value in values
+        " " if value is None else LETTERS[min(most, int(value * scale + 0.5))] for value in values
     ).rstrip()
 
 
@@ -90,6 +91,9 @@ def past_levels(view: PastView, pools: Iterable[Pool]) -> dict[str, list[str]]:
         for pool in pools:
             for number, point in view.past.ranges[name].get(pool, {}).items():
                 sums[number] = list(map(add, sums[number], point[:4]))
+        if not sums:
+            found[name] = ["", ""]
+            continue
         first = _first(name, view.past.now)
         rows = [sums.get(first + place, [0.0] * 4) for place in range(count)]
         found[name] = [
