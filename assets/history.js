@@ -177,14 +177,14 @@
     }
   }
 
-  function bands(pairs, start) {
-    const picture = svg("svg", { viewBox: "0 0 480 18", class: "chart bands" });
+  function bands(pairs, start, whole) {
+    const picture = svg("svg", { viewBox: `0 0 ${whole} 18`, class: "chart bands" });
     let last = "";
     for (let place = 0; place < pairs.length; place += 2) {
       const [from, owner] = [pairs[place], pairs[place + 1]];
       const to = pairs[place + 2] ?? 96;
       if (owner < 0) continue;
-      const [x, width] = [(from / 96) * 480, ((to - from) / 96) * 480];
+      const [x, width] = [(from / 96) * whole, ((to - from) / 96) * whole];
       const name = past.users[owner];
       const box = svg("rect", { x, y: 1, width: Math.max(1, width - 1), height: 16, rx: 2 });
       box.append(svg("title", {}, `${name} from ${gpumon.chart.label((start + from) * 900, 900)}`));
@@ -204,6 +204,8 @@
     const row = past?.gpus[anchor];
     if (!row) return;
     const [utilization, memory, temperature, power, most, pairs] = row;
+    // Two beside each other, or, on a phone, one under the other.
+    const [whole, width] = innerWidth < 600 ? [innerWidth - 32, innerWidth - 32] : [480, 232];
     const wanted = [
       ["Utilization", utilization, 100, "%"],
       ["Memory", memory, 100, "%"],
@@ -222,14 +224,14 @@
           element("h3", {}, name, " ", element("span", { className: "unit" }, `${average}, at most ${largest}`)),
           draw({
             lines: [{ name: "", values, unit, className: "main" }],
-            first: past.hour, step: 3600, top, unit, height: 76, width: 232, steps: 1,
+            first: past.hour, step: 3600, top, unit, height: 76, width, steps: 1,
             describe: `${name} by the hour over the last 24 hours: ${average} on average, at most ${largest}.`,
           }),
         );
       });
     if (!charts.length) return;
     const owners = pairs.some((value, place) => place % 2 && value >= 0)
-      ? [element("div", {}, element("h3", {}, "Held by"), bands(pairs, past.slot))] : [];
+      ? [element("div", {}, element("h3", {}, "Held by"), bands(pairs, past.slot, whole))] : [];
     tip.append(element("div", { className: "detail" }, ...owners, ...charts));
   };
 

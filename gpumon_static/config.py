@@ -6,11 +6,8 @@ A key with `per_host=True` may also stand in `[hosts.NAME]`.
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
-import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,187 +15,47 @@ from typing import Any
 import tomli
 
 from gpumon_static import config_syntax
-from gpumon_static.durations import EXAMPLES, parse_duration
+from gpumon_static.config_checks import (
+    EVENT_TYPES as EVENT_TYPES,
+)
+from gpumon_static.config_checks import (
+    MAIN_PAGE as MAIN_PAGE,
+)
+from gpumon_static.config_checks import (
+    Check,
+    Wrong,
+    boolean,
+    choice,
+    colour,
+    command_line,
+    duration,
+    event_types,
+    host_entries,
+    host_name,
+    mount_points,
+    number,
+    page_file,
+    page_tables,
+    path,
+    path_or_none,
+    rule_names,
+    shown,
+    text,
+    texts,
+    unknown_names,
+    user_name,
+    whole,
+)
 from gpumon_static.errors import ConfigError
-from gpumon_static.health import RULES
 from gpumon_static.hostlist import (
     BadHost,
     HostEntry,
-    checked_name,
-    checked_user,
-    expand,
     expand_nodeset,
-    split_commas,
 )
 
-Check = Callable[[Any, Path], Any]
-
 SSH_CONFIG = "~/.ssh/config"
-MAIN_PAGE = "index.html"
 USER_TIERS = ("names", "pseudonyms", "counts")
 """How much a page tells about people, from most to least."""
-EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed")
-
-
-class Wrong(ValueError):
-    """What a check says of a value it does not take."""
-
-
-def text(value: Any, _base: Path) -> str:
-    if not isinstance(value, str):
-        raise Wrong(f"must be a text in quotes, not {_shown(value)}")
-    return value
-
-
-def whole(least: int, most: int) -> Check:
-    def check(value: Any, _base: Path) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise Wrong(f"must be a whole number from {least} to {most}, not {_shown(value)}")
-        return value
-
-    return check
-
-
-def number(least: float, most: float) -> Check:
-    def check(value: Any, _base: Path) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-            raise Wrong(f"must be a number from {least:g} to {most:g}, not {_shown(value)}")
-        return float(value)
-
-    return check
-
-
-def choice(*words: str) -> Check:
-    def check(value: Any, _base: Path) -> str:
-        if value not in words:
-            raise Wrong(f"must be {' or '.join(repr(w) for w in words)}, not {_shown(value)}")
-        return str(value)
-
-    return check
-
-
-def path(value: Any, base: Path) -> Path:
-    """Relative paths are relative to the config file, wherever the command is run."""
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise Wrong(f"must be a path in quotes, not {_shown(value)}")
-    try:
-        return base / Path(value).expanduser()
-    except RuntimeError as error:
-        raise Wrong(f"{value!r}: {error}") from error
-
-
-def path_or_none(value: Any, base: Path) -> Path | None:
-    return None if value == "" else path(value, base)
-
-
-def user_name(value: Any, base: Path) -> str:
-    try:
-        return checked_user(text(value, base))
-    except BadHost as error:
-        raise Wrong(str(error)) from error
-
-
-def host_name(value: Any, base: Path) -> str:
-    try:
-        return checked_name(text(value, base))
-    except BadHost as error:
-        raise Wrong(str(error)) from error
-
-
-def command_line(value: Any, _base: Path) -> tuple[str, ...]:
-    """A command whose output is a secret. It may itself hold one, so it is shown nowhere."""
-    try:
-        words = shlex.split(value) if isinstance(value, str) else []
-    except ValueError as error:
-        raise Wrong(f"is not a command line: {str(error).lower()}") from error
-    if not words:
-        raise Wrong("must be a command line in quotes")
-    return tuple(str(Path(word).expanduser()) if word.startswith("~/") else word for word in words)
-
-
-def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
-    entries = split_commas(value) if isinstance(value, str) else value
-    if not isinstance(entries, list) or not all(isinstance(e, str) for e in entries):
-        raise Wrong(f"must be a list of host names, or one text with commas, not {_shown(value)}")
-    if not entries:
-        raise Wrong("names no host")
-    try:
-        return tuple(host for entry in entries for host in expand(entry))
-    except BadHost as error:
-        raise Wrong(str(error)) from error
-
-
-def colour(value: Any, _base: Path) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"#[0-9A-Fa-f]{6}", value):
-        raise Wrong(f"must be a colour such as '#1f57c3', not {_shown(value)}")
-    return value.lower()
-
-
-def page_file(value: Any, _base: Path) -> str:
-    """A name in the site's directory, never a path out of it."""
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.html", value):
-        raise Wrong(f"must be a file name such as 'corridor.html', not {_shown(value)}")
-    return value
-
-
-def texts(value: Any, _base: Path) -> tuple[str, ...]:
-    listed = split_commas(value) if isinstance(value, str) else value
-    if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
-        raise Wrong(f"must be a list of texts, not {_shown(value)}")
-    return tuple(listed)
-
-
-def event_types(value: Any, base: Path) -> tuple[str, ...]:
-    named = texts(value, base)
-    unknown = [name for name in named if name not in EVENT_TYPES]
-    if unknown:
-        raise Wrong(f"{unknown[0]!r} is no event; there are: {', '.join(EVENT_TYPES)}")
-    return named
-
-
-def page_tables(value: Any, _base: Path) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(entry, dict) for entry in value):
-        raise Wrong("must be written as [[site.pages]], once for each page")
-    return tuple(value)
-
-
-def boolean(value: Any, _base: Path) -> bool:
-    # Bare values, as old files have them, are texts.
-    if value in ("true", "false"):
-        return bool(value == "true")
-    if not isinstance(value, bool):
-        raise Wrong(f"must be true or false, not {_shown(value)}")
-    return value
-
-
-def mount_points(value: Any, base: Path) -> tuple[str, ...]:
-    """They go to the hosts in a line of their own each."""
-    listed = texts(value, base)
-    for mount in listed:
-        if not mount.startswith("/") or any(ord(letter) < 32 for letter in mount):
-            raise Wrong(f"must be directories that begin with a slash, not {_shown(mount)}")
-    return listed
-
-
-def rule_names(value: Any, base: Path) -> tuple[str, ...]:
-    listed = texts(value, base)
-    unknown = list(_unknown(listed, RULES, "rule of health"))
-    if unknown:
-        raise Wrong("; ".join(unknown))
-    return listed
-
-
-def duration(value: Any, _base: Path) -> int:
-    """Seconds: as a number, or as people say it."""
-    try:
-        return whole(1, 10**9)(value, _base) if isinstance(value, int) else parse_duration(value)
-    except (ValueError, AttributeError, TypeError) as error:
-        raise Wrong(f"must be a length of time such as {EXAMPLES}, not {_shown(value)}") from error
-
-
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def key(
@@ -390,7 +247,7 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
     """`need_keys`: the key files must be readable too (fetch needs them, render does not)."""
     tables = _read_tables(config_path)
     base = config_path.absolute().parent
-    problems = list(_unknown(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
+    problems = list(unknown_names(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
     sections: dict[str, Any] = {}
     for name, kind in SECTIONS.items():
         sections[name] = _section(name, kind, tables.get(name, {}), base, problems)
@@ -439,22 +296,15 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
-def _unknown(given: Iterable[str], known: Iterable[str], what: str, form: str = "{}") -> Iterable[str]:
-    known = list(known)
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
-            hint = f"; the nearest known one is {form.format(near[0])}" if near else ""
-            yield f"{form.format(name)}: unknown {what}{hint}"
-
-
 def _section(name: str, kind: type, table: Any, base: Path, problems: list[str]) -> Any:
     """The section as its dataclass; a wrong value is noted in `problems` and its default used."""
     if not isinstance(table, dict):
         problems.append(f"{name}: must be a section, [{name}], not a value")
         table = {}
     keys = {f.name: f for f in fields(kind)}
-    problems += _unknown((f"{name}.{given}" for given in table), (f"{name}.{known}" for known in keys), "key")
+    problems += unknown_names(
+        (f"{name}.{given}" for given in table), (f"{name}.{known}" for known in keys), "key"
+    )
     values: dict[str, Any] = {}
     for key_name, f in keys.items():
         given = table.get(key_name, f.default)
@@ -478,8 +328,8 @@ def _pages(
 ) -> tuple[PageConfig, ...]:
     groups = sorted({host.group for host in hosts if host.group})
     pages: dict[str, PageConfig] = {}
-    for number, table in enumerate(given, start=1):
-        where = f"site.pages {number}"
+    for position, table in enumerate(given, start=1):
+        where = f"site.pages {position}"
         page: PageConfig = _section(where, PageConfig, table, base, problems)
         problems += [f"{where}.groups: no host is in {g!r}" for g in page.groups if g not in groups]
         if page.file and page.file in pages:
@@ -495,7 +345,7 @@ def _users(table: Any, problems: list[str]) -> dict[str, str]:
         return {}
     for login, name in table.items():
         if not isinstance(name, str):
-            problems.append(f"users.{login}: must be a text in quotes, not {_shown(name)}")
+            problems.append(f"users.{login}: must be a text in quotes, not {shown(name)}")
     return {login: name for login, name in table.items() if isinstance(name, str) and name}
 
 
@@ -515,10 +365,10 @@ def _overrides(
         except BadHost as error:
             problems.append(f"[{where}]: {error}")
             continue
-        problems += _unknown(
+        problems += unknown_names(
             (f"[hosts.{n}]" for n in names), (f"[hosts.{n}]" for n in known), "host in common.hosts"
         )
-        problems += _unknown((f"{where}.{k}" for k in given), (f"{where}.{k}" for k in HOST_KEYS), "key")
+        problems += unknown_names((f"{where}.{k}" for k in given), (f"{where}.{k}" for k in HOST_KEYS), "key")
         checked: dict[str, Any] = {}
         for key_name in given.keys() & HOST_KEYS.keys():
             try:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gpumon_static.config import load
 from gpumon_static.durations import parse_duration
+from gpumon_static.errors import ConfigError
 from gpumon_static.model import Gpu
 from gpumon_static.store import history
 from tests.builders import busy_gpu, gpu, process, reading
@@ -35,8 +37,6 @@ def place(tmp_path: Path) -> Path:
 
 def fill(place: Path, minutes: int = 60) -> datetime:
     """An hour until now, in runs of five minutes: alice at work on node1, bob with idle memory on node2."""
-    from gpumon_static.config import load
-
     config = load(place / "config.ini")
     now = datetime.now(UTC).replace(microsecond=0)
     idle = gpu(0, uuid="GPU-2", memory_used_mib=40000.0, processes=(process(user="bob", memory_mib=39000.0),))
@@ -235,3 +235,24 @@ def test_the_demo_has_a_past(tmp_path: Path) -> None:
     page = (tmp_path / "lab" / "site" / "index.html").read_text()
     assert 'id="history"' in page
     assert page.count('class="ribbon"') == 12
+
+
+@pytest.mark.parametrize(("written", "seconds"), [('"90m"', 5400), ("600", 600), ('"2 h"', 7200)])
+def test_how_long_idle_is_too_long_is_written_as_people_say_it(
+    tmp_path: Path, written: str, seconds: int
+) -> None:
+    (tmp_path / "config.ini").write_text(f"[common]\nhosts = 'a'\n[history]\nidle_after = {written}\n")
+    assert load(tmp_path / "config.ini").history.idle_after == seconds
+
+
+def test_every_wrong_value_of_the_history_is_told(tmp_path: Path) -> None:
+    wrong = "idle_after = 'soon'\nkeep_raw = 0\nenabled = 'maybe'\nkeep_day = 3"
+    (tmp_path / "config.ini").write_text(f"[common]\nhosts = 'a'\n[history]\n{wrong}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "config.ini")
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "history.keep_day",
+        "history.enabled",
+        "history.keep_raw",
+        "history.idle_after",
+    ]

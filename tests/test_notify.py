@@ -255,7 +255,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     setup = with_command(tmp_path, "sh", "-c", "sleep 1000 & echo $! > child; wait", timeout=0.5)
     started = time.monotonic()
     (line,) = told(setup, event())
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert "did not end within" in line
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + 5
@@ -272,10 +272,9 @@ def is_running(pid: int) -> bool:
 
 
 def test_a_command_may_leave_a_child_behind_as_mail_does(tmp_path: Path) -> None:
-    setup = with_command(tmp_path, "sh", "-c", "(sleep 2; echo delivered > said) & exit 0")
-    started = time.monotonic()
+    setup = with_command(tmp_path, "sh", "-c", "(sleep 6; echo delivered > said) & exit 0")
     assert told(setup, event()) == []
-    assert time.monotonic() - started < 1.9
+    assert not (tmp_path / "said").exists(), "nobody waited for the child"
     end = time.monotonic() + 20
     while not (tmp_path / "said").exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -283,10 +282,10 @@ def test_a_command_may_leave_a_child_behind_as_mail_does(tmp_path: Path) -> None
 
 
 def test_a_rack_that_goes_down_is_told_at_once(tmp_path: Path) -> None:
-    setup = with_command(tmp_path, "sh", "-c", "sleep 0.5; echo $GPUMON_HOST >> said")
+    setup = with_command(tmp_path, "sh", "-c", "sleep 3; echo $GPUMON_HOST >> said")
     started = time.monotonic()
     assert told(setup, *(event(number) for number in range(16))) == []
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 16 * 3, "not one after the other"
     assert len((tmp_path / "said").read_text().split()) == 16
 
 

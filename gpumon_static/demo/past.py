@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
-STEPS = ((7 * DAY, 60 * MINUTE), (DAY, 30 * MINUTE), (0, 5 * MINUTE))
+STEPS = ((7 * DAY, 120 * MINUTE), (DAY, 60 * MINUTE), (0, 10 * MINUTE))
 """Older than that: a run every so often."""
 GPUS_IN_SECONDS = 60
 """With more of them runs are rarer, so that a big lab is up soon as well."""
