@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import paramiko
 
 LAST_TAG = b"</nvidia_smi_log>"
+LAST_WORD = b" end"
+"""Of the probe, whose XML is packed."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Job:
         command += [word for option in options for word in ("-o", option)]
         command += [f"{self.user}@{address}", "sh -s"]
         done = subprocess.run(command, input=self.probe.encode(), stdout=subprocess.PIPE, check=False)
-        return done.returncode == 0 and LAST_TAG in done.stdout
+        return done.returncode == 0 and done.stdout.rstrip().endswith(LAST_WORD)
 
 
 def main(way: str, job_file: str) -> None:
