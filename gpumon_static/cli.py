@@ -117,6 +117,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
 @click.option("--user", help="Who logs in there.  [default: you]")
 @click.option("--key", metavar="PATH", help="The private key.  [default: the agent's, or those in ~/.ssh]")
 @click.option("--site", metavar="DIR", help="Where the page goes.  [default: site, beside the config]")
+@click.option("--data", metavar="DIR", help="Where the data goes.  [default: data, beside the config]")
 @click.option("--no-check", is_flag=True, help="Do not try the hosts.")
 def init(
     directory: Path,
@@ -124,6 +125,7 @@ def init(
     user: str | None,
     key: str | None,
     site: str | None,
+    data: str | None,
     no_check: bool,
 ) -> None:
     """Write a commented config.ini to DIRECTORY, try it, and print what comes next.
@@ -141,7 +143,7 @@ def init(
         user = user or click.prompt("User who logs in there", default="", show_default=False)
         key = key or click.prompt("Private key (empty: agent, ~/.ssh)", default="", show_default=False)
         site = site or click.prompt("Directory of the page", default="site")
-    config = write_config(directory, Wishes(hosts, user, key, site))
+    config = write_config(directory, Wishes(hosts, user, key, site, data))
     click.echo(f"wrote {config.path}\n")
     good = no_check or _checked(config.path)
     click.echo(f"\nFor `crontab -e`:\n\n{crontab_line(config)}\n\nFor nginx:\n\n{nginx_snippet(config)}")

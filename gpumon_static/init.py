@@ -27,6 +27,7 @@ class Wishes:
     user: str | None = None
     key_filename: str | None = None
     site: str | None = None
+    data: str | None = None
 
 
 def write_config(directory: Path, wishes: Wishes) -> Config:
@@ -54,7 +55,7 @@ def config_text(wishes: Wishes) -> str:
     comment = "".join(f"{line}\n" if line.startswith("#") else f"# {line}\n" for line in own.splitlines())
     text += "# What differs for one host" + comment.removeprefix("# ")
     text = _set(text, "hosts", json.dumps(split_commas(wishes.hosts), ensure_ascii=False))
-    for key in ("user", "key_filename", "site"):
+    for key in ("user", "key_filename", "site", "data"):
         value = getattr(wishes, key)
         if value:
             text = _set(text, key, json.dumps(value, ensure_ascii=False))

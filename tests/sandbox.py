@@ -30,17 +30,18 @@ exec sleep 3600
 
 
 class Sandbox:
-    def __init__(self, directory: Path, *shared: Path) -> None:
-        """`shared`: directories that are the same inside and outside."""
+    def __init__(self, directory: Path, *shared: Path, network_of: Sandbox | None = None) -> None:
+        """`shared`: directories that are the same inside and outside. `network_of`: a neighbour on the same net."""
         self.base = directory / "base"
         self.base.mkdir()
         self._ready = directory / "ready"
         self._shared = [directory, *shared]
+        self._network_of = network_of
 
     def __enter__(self) -> Sandbox:
         script = SETUP.format(base=self.base, ready=self._ready, shared=" ".join(map(str, self._shared)))
         self._process = subprocess.Popen(
-            ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", script]
+            [*self._network(), "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script]
         )
         end = time.monotonic() + 20
         while not self._ready.exists():
@@ -51,6 +52,11 @@ class Sandbox:
             Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
         )
         return self
+
+    def _network(self) -> list[str]:
+        if self._network_of is None:
+            return ["unshare", "--net"]
+        return ["nsenter", "--target", self._network_of._inner, "--net", "unshare"]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
