@@ -13,10 +13,13 @@ _SETTING = re.compile(r"\s*(\w+)(?:\s*=\s*|\s+)(.+)")
 
 
 def read(file: Path) -> str:
-    """A file that is not there says nothing."""
+    """A file that is not there says nothing, nor does one of somebody else's home, as with `su` or `sudo`.
+
+    A file that config.ini names is looked at before, and told of.
+    """
     try:
         return "".join(f"{line}\n" for line in _lines(file, 0))
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return ""
 
 
