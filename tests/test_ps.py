@@ -73,6 +73,22 @@ def test_with_hidepid_only_what_is_certain_is_told() -> None:
     assert owners_seen.complete(Process(8)).state == GONE
 
 
+@pytest.mark.parametrize(
+    ("name", "command", "shown"),
+    [
+        ("Plex", "Plex Transcoder", "Plex Transcoder"),
+        ("python", "python", "python"),
+        ("python", "pt_main_thread", "python"),
+        (None, "python3", "python3"),
+    ],
+)
+def test_a_name_with_a_blank_is_whole_where_the_kernel_says_so(
+    name: str | None, command: str, shown: str
+) -> None:
+    table = ps.table({"ps": line(1, 0, "root", "sh") + line(7, 1000, "ada", command)})
+    assert table.complete(Process(7, name=name)).name == shown
+
+
 def test_a_command_line_stands_behind_the_command_and_is_cut() -> None:
     text = f"7 1000 01:00 R    {'ada':<32} {'Plex Transcoder':<16} python3 train.py --lr 3 {'x' * 300}\n"
     entry = ps.parse(text, with_arguments=True)[7]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gpumon_static.collect import document, health, lost, mig
@@ -140,10 +139,8 @@ def own_name(text: str | None) -> str | None:
     line = " ".join(text.split()) if text and known(text) else ""
     if re.match(r"[A-Za-z]:\\", line):
         return known(re.split(r"(?<=\.exe)\s", line, maxsplit=1, flags=re.IGNORECASE)[0].rpartition("\\")[2])
-    first, *rest = line.split(" ")
-    # A blank may be part of the name, as in `/usr/lib/plexmediaserver/Plex Transcoder`.
-    words = takewhile(str.isalpha, rest)
-    return known(" ".join([first.rpartition("/")[2], *words]))
+    # What comes after a blank may be an argument. Where it is part of the name, ps knows the whole.
+    return known(line.split(" ")[0].rpartition("/")[2].rstrip(":"))
 
 
 def _version(root: Element, tags: Sequence[str]) -> str | None:

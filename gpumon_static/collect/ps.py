@@ -35,6 +35,13 @@ class PsEntry:
     command_line: str | None = None
 
 
+def _whole_name(name: str | None, command: str | None) -> str | None:
+    """The kernel names a process without its arguments: a blank there is the name's, as in `Plex Transcoder`."""
+    if name is None or (command and command.startswith(f"{name} ")):
+        return command
+    return name
+
+
 @dataclass(frozen=True)
 class ProcessTable:
     entries: Mapping[int, PsEntry]
@@ -54,7 +61,7 @@ class ProcessTable:
         else:
             found = replace(
                 process,
-                name=process.name or entry.command,
+                name=_whole_name(process.name, entry.command),
                 user=entry.user,
                 uid=entry.uid,
                 elapsed_s=entry.elapsed_s,
