@@ -36,7 +36,7 @@ class PsEntry:
 
 
 def _whole_name(name: str | None, command: str | None) -> str | None:
-    """The kernel names a process without its arguments: a blank there is the name's, as in `Plex Transcoder`."""
+    """The kernel names it without arguments: a blank there is part of the name, as in `Plex Transcoder`."""
     if name is None or (command and command.startswith(f"{name} ")):
         return command
     return name
