@@ -7,7 +7,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# More than the cores: many tests wait, for a host that hangs or for cron.
+WORKERS ?= 3
 
 .PHONY: demo test lint fmt bench screenshots clean debian-packages
 

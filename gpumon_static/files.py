@@ -25,7 +25,8 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     """A temporary file beside the target, flushed to the disk, then put in its place in one step."""
     data = content.encode() if isinstance(content, str) else content
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        # Ours to write, whatever the umask; a directory that is there keeps its mode.
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
         try:
             # Made by os.open, so that a new file is readable as the umask allows.

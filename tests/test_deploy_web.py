@@ -139,6 +139,18 @@ def test_the_path_without_its_slash_is_led_to_the_page(web: Web) -> None:
     assert answer.headers["location"].endswith("/gpu-monitor/")
 
 
+def test_a_site_on_a_read_only_disk_is_an_error_in_words(web: Web) -> None:
+    web.sandbox.sh("mkdir -p /ro && mount -t tmpfs -o ro tmpfs /ro")
+    config = web.directory / "read-only.ini"
+    config.write_text("[common]\nhosts = 'n1'\n[paths]\nsite = '/ro'\n")
+    program = [sys.executable, "-m", "gpumon_static", "render", "-c", str(config)]
+    done = web.sandbox.run("sh", "-c", f"cd {Path(__file__).parents[1]} && {' '.join(program)}", check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("gpumon-static: cannot write /ro/")
+    assert done.stderr.endswith(": Read-only file system\n")
+
+
 RENEW = """
 import http.client, threading
 from pathlib import Path

@@ -6,12 +6,14 @@ import os
 import stat
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
+from gpumon_static.store.lock import only_one
 
 
 def test_a_reader_sees_the_old_or_the_new_text_and_nothing_between(tmp_path: Path) -> None:
@@ -66,6 +68,18 @@ def test_the_mode_follows_the_umask_and_then_stays(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o604
     finally:
         os.umask(before)
+
+
+def test_a_new_directory_is_not_for_everybody_to_write_to(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_atomic(tmp_path / "data/file", "x")
+        with only_one(tmp_path / "locks/fetch.lock", datetime(2025, 1, 1, tzinfo=UTC)):
+            pass
+    finally:
+        os.umask(before)
+    for name in ("data", "locks"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o755
 
 
 def test_directories_are_made_and_a_symlinked_one_is_followed(tmp_path: Path) -> None:

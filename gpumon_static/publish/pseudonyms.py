@@ -42,7 +42,7 @@ def read_key(data_directory: Path) -> bytes:
     """The install's key, made on first use and readable by its owner only."""
     path = data_directory / KEY_FILE
     try:
-        data_directory.mkdir(parents=True, exist_ok=True)
+        data_directory.mkdir(mode=0o755, parents=True, exist_ok=True)
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:

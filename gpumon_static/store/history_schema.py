@@ -90,7 +90,7 @@ class DamagedHistory(HistoryError):
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """One transaction: all of it or nothing."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         connection = _open_for_writing(path)
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -15,7 +15,7 @@ from gpumon_static.errors import AlreadyRunning, GpumonError
 @contextmanager
 def only_one(path: Path, now: datetime) -> Iterator[None]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise GpumonError(f"cannot open the lock {path}: {error.strerror}") from error
