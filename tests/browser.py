@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -78,7 +79,13 @@ class Site:
     asked: list[str]
 
     def write(self, html: str) -> None:
-        self.file.write_text(html, encoding="utf-8")
+        # In one step, as render does it, and each time a whole second newer: this server tells seconds only,
+        # and would answer that a page of the same second has not changed.
+        new = self.file.with_suffix(".new")
+        new.write_text(html, encoding="utf-8")
+        newer = self.file.stat().st_mtime + 1 if self.file.exists() else 1_000_000_000
+        os.utime(new, (newer, newer))
+        new.replace(self.file)
 
 
 @pytest.fixture
