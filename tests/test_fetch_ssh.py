@@ -11,10 +11,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from gpumon_static.collect import readers
+from gpumon_static.config import load
 from tests.command import PROGRAM, gpumon, rows
 from tests.sshd import GpuHosts, free_port, keygen
 
@@ -290,6 +293,31 @@ def test_accept_new_learns_an_unknown_key_and_refuses_a_changed_one(
         done.stderr.strip().split("if it is right: ")[1], shell=True, check=True, capture_output=True
     )
     assert gpumon("fetch", "-c", config).stderr == ""
+
+
+def test_accept_new_without_a_place_to_keep_the_key_is_told(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.add_xml(xml())
+    config = gpu_hosts.config(tmp_path, host, more="host_keys = 'accept-new'\n")
+    config.write_text(config.read_text().replace(f"{tmp_path}/known_hosts", "/proc/none/known_hosts"))
+    done = gpumon("fetch", "-c", config)
+    told = "its key is new, and cannot be kept in /proc/none/known_hosts: No such file or directory"
+    assert_failed(done, tmp_path, host, "host-key", told)
+
+
+def test_an_address_that_leads_nowhere_leaves_time_for_the_next(
+    gpu_hosts: GpuHosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = gpu_hosts.add_xml(xml())
+    config = load(gpu_hosts.config(tmp_path, host))
+    with black_hole("127.0.0.1") as port:
+        real = socket.getaddrinfo
+
+        def two_addresses(name: str, at: int, **more: int) -> list[object]:
+            return [*real("127.0.0.1", port, **more), *real(name, at, **more)]
+
+        monkeypatch.setattr(socket, "getaddrinfo", two_addresses)
+        with readers.for_hosts(config.path, config.hosts, lambda: datetime.now(UTC)) as read:
+            assert read(config.hosts[0]).ok
 
 
 def test_one_dead_host_takes_nothing_from_the_others(gpu_hosts: GpuHosts, tmp_path: Path) -> None:

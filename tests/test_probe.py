@@ -485,6 +485,14 @@ def test_a_process_name_cannot_pass_for_a_marker(tmp_path: Path) -> None:
     assert "0123456789abcdef ps" in probe.sections(output)["smi"]
 
 
+@pytest.mark.parametrize("forged", ["@@gpumon 1 end", "1 2 3 S bob @@gpumon ab end", "@@gpumon abc end"])
+def test_a_process_name_cannot_end_the_answer(forged: str) -> None:
+    begun = b"hello\r\n@@gpumon begin 1 ab\n\n@@gpumon ab ps\n"
+    so_far = bytearray(begun + forged.encode() + b"\n")
+    assert not probe.is_complete(so_far)
+    assert probe.is_complete(so_far + b"\n@@gpumon ab end\n")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,26 @@ def test_included_files_count_where_they_are_included(tmp_path: Path) -> None:
     (tmp_path / "conf.d/2").write_text("User late\n")
     found = target(tmp_path, "Include conf.d/*\nPort 22\nUser later\nInclude nothing/*\n")
     assert (found.at.port, found.user) == (9, "late")
+
+
+INCLUDED = "Port 1000\nHost node9\n  User nine\nHost other\n  User other\nMatch all\n  IdentityFile all\n"
+
+
+@pytest.mark.parametrize("name", ["node9", "other", "node1"])
+@pytest.mark.parametrize(
+    "around", ["", "Host node*\n", "Host * !node9\n", "Match host other\n", "Match all\n"]
+)
+def test_a_file_that_is_included_in_a_block_counts_as_ssh_has_it(
+    tmp_path: Path, around: str, name: str
+) -> None:
+    (tmp_path / "more").write_text(INCLUDED)
+    text = f"{around}  Include {tmp_path}/more\n  HostName inside\nHost *\n  Port 22\n  User last\n"
+    found = target(tmp_path, text, hosts=f"'{name}'")
+    command = ["ssh", "-G", "-F", str(tmp_path / "ssh_config"), name]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    wanted = dict(line.split(" ", 1) for line in said)
+    assert (found.user, found.at) == (wanted["user"], Endpoint(wanted["hostname"], int(wanted["port"])))
+    assert ("identityfile all" in said) == (Path("all") in found.key_files)
 
 
 def test_without_any_ssh_config(tmp_path: Path, home: Path) -> None:

@@ -152,9 +152,10 @@ def _connect(to: Endpoint, budget: Budget, trace: Trace) -> socket.socket:
     found = _addresses(to)
     trace.done(Step.NAME, ", ".join(dict.fromkeys(str(address[0]) for *_, address in found)))
     error_seen: OSError | None = None
-    for family, kind, protocol, _, address in found:
+    for untried, (family, kind, protocol, _, address) in zip(range(len(found), 0, -1), found, strict=True):
         sock = socket.socket(family, kind, protocol)
-        sock.settimeout(budget.left())
+        # An address that leads nowhere, as IPv6 often does, leaves time for the next one.
+        sock.settimeout(budget.left() / untried)
         try:
             sock.connect(address)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

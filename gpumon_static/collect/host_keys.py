@@ -19,7 +19,11 @@ def judge(transport: paramiko.Transport, target: Target, known: KnownHosts, trac
     verdict = known.verdict(named.hostname, named.port, key.get_name(), key.get_base64())
     how = f"in {known.path}"
     if verdict is Verdict.UNKNOWN and target.accept_new:
-        known.learn(named.hostname, named.port, key.get_name(), key.get_base64())
+        try:
+            known.learn(named.hostname, named.port, key.get_name(), key.get_base64())
+        except OSError as error:
+            reason = f"its key is new, and cannot be kept in {known.path}: {error.strerror}"
+            raise HostError(Status.HOST_KEY, reason) from error
         verdict, how = Verdict.KNOWN, f"new, now in {known.path}"
     if verdict is Verdict.KNOWN:
         trace.done(Step.HOST_KEY, f"{key.get_name()} {how}")

@@ -32,6 +32,8 @@ _PACKED = re.compile(
     rb"^@@gpumon (?P<token>[0-9a-f-]+) (?P<name>smi-gz\n)(?P<content>.*?)(?=\n@@gpumon (?P=token) )",
     re.DOTALL | re.MULTILINE,
 )
+_BEGIN_SENT = re.compile(rb"^@@gpumon begin \d+ ([0-9a-f-]+)\r?$", re.MULTILINE)
+_END = re.compile(rb"\n@@gpumon ([0-9a-f-]+) end\s*$")
 _BEGIN = re.compile(r"^@@gpumon begin (\d+) ([0-9a-f-]+)\r?$", re.MULTILINE)
 
 
@@ -54,8 +56,9 @@ def stdin(host: HostConfig) -> bytes:
 
 def is_complete(output: bytearray) -> bool:
     """Whether the last marker has come: there is no need to wait for the connection to close."""
-    tail = bytes(output[-64:]).rstrip()
-    return tail.endswith(b" end") and b"@@gpumon " in tail
+    end = _END.search(output, max(0, len(output) - 80))
+    begin = _BEGIN_SENT.search(output) if end else None
+    return bool(begin and end and begin[1] == end[1])
 
 
 def too_much() -> HostError:

@@ -18,25 +18,33 @@ def read(file: Path) -> str:
     A file that config.ini names is looked at before, and told of.
     """
     try:
-        return "".join(f"{line}\n" for line in _lines(file, 0))
+        return "".join(f"{line}\n" for line in _lines(file, ()))
     except (FileNotFoundError, PermissionError):
         return ""
 
 
-def _lines(file: Path, depth: int) -> Iterator[str]:
-    block = "Host *"
+def _lines(file: Path, outer: tuple[str, ...], depth: int = 0) -> Iterator[str]:
+    """`outer`: the conditions, as of `Match`, of the blocks in which this file is included."""
+    condition, block = outer, "Host *"
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         setting = _SETTING.match(line)
-        keyword = setting[1].lower() if setting else ""
-        if setting and keyword == "include" and depth < MOST_DEPTH:
-            for included in _included(setting[2], file):
-                yield from _lines(included, depth + 1)
+        keyword, value = (setting[1].lower(), setting[2]) if setting else ("", "")
+        if keyword == "include" and depth < MOST_DEPTH:
+            for included in _included(value, file):
+                yield from _lines(included, condition, depth + 1)
             # The file's last block ends with the file.
             yield block
             continue
         if keyword in ("host", "match"):
-            block = line
+            condition = (*outer, *_condition(keyword, value))
+            line = block = f"Match {' '.join(condition)}" if outer and condition else line
         yield line
+
+
+def _condition(keyword: str, value: str) -> tuple[str, ...]:
+    if keyword == "host":
+        return (f"originalhost {','.join(shlex.split(value))}",)
+    return () if value.strip().lower() == "all" else (value,)
 
 
 def _included(patterns: str, file: Path) -> Iterator[Path]:
