@@ -73,17 +73,20 @@ def held(port: int) -> socket.socket:
     raise AssertionError("sshd takes nobody")
 
 
+@pytest.mark.parametrize("transport", ["paramiko", "openssh"])
 def test_a_host_with_too_many_logins_at_once_is_tried_again_and_then_says_so(
-    gpu_hosts: GpuHosts, tmp_path: Path
+    gpu_hosts: GpuHosts, tmp_path: Path, transport: str
 ) -> None:
     host = gpu_hosts.add_xml(xml("crowded"))
     with sshd(gpu_hosts, tmp_path / "sshd", "MaxStartups 1:100:1\nLoginGraceTime 60") as server:
         line = gpu_hosts.known_hosts_line(host).replace(str(gpu_hosts.port), str(server.port))
         (tmp_path / "known_hosts").write_text(line)
-        config = gpu_hosts.config(tmp_path, f"{host}:{server.port}")
+        more = f"transport = '{transport}'\n"
+        config = gpu_hosts.config(tmp_path, f"{host}:{server.port}", more=more)
         with held(server.port):
             done = gpumon("fetch", "-c", config)
-        assert f"{host}: refused: {host}:{server.port} hung up before the login" in done.stderr
+        assert f"{host}: refused: {host}" in done.stderr
+        assert "hung up before the login" in done.stderr
         assert "twice: sshd's MaxStartups or a firewall" in done.stderr
         assert server.log.read_text().count("drop connection") == 2
         wait = held(server.port)
