@@ -9,7 +9,7 @@ Unable to determine the device handle for GPU3: 0000:5F:00.0: Unknown Error     
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from xml.etree.ElementTree import ParseError
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_DOCUMENT = re.compile(r"(?:<\?xml|<(?:\w+:)?nvidia_smi_log)(?:.*?)</(?:\w+:)?nvidia_smi_log\s*>", re.DOTALL)
+Texts = Mapping[str, Sequence[str | None]]
+"""What the tags below an element say, by their path: `fb_memory_usage/used`."""
+
+_START = re.compile(r"<\?xml|<(?:\w+:)?nvidia_smi_log")
+_END = re.compile(r"</(?:\w+:)?nvidia_smi_log\s*>")
 _SCHEMA = re.compile(r"<!DOCTYPE[^>]*?nvsmi_device_v(\d+)\.dtd")
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PROCESS_NAME = re.compile(r"(?<=<process_name>).*?(?=</process_name>)", re.DOTALL)
@@ -58,23 +62,48 @@ class Document:
 
 def find(stdout: str, stderr: str, exit_status: int) -> Document:
     """A complete document counts, whatever the exit status; an incomplete one is refused."""
-    match = _DOCUMENT.search(stdout)
-    if not match:
+    spans = list(_documents(stdout))
+    if not spans:
         raise _no_document(stdout, stderr, exit_status)
-    schema = _SCHEMA.search(stdout, endpos=match.end())
-    around = stdout[: match.start()] + "\n" + _DOCUMENT.sub("", stdout[match.end() :]) + "\n" + stderr
-    return Document(_root(match[0]), around, int(schema[1]) if schema else None)
+    document = stdout[slice(*spans[0])]
+    schema = _SCHEMA.search(stdout, endpos=spans[0][1])
+    ends = [0, *(place for span in spans for place in span), len(stdout)]
+    around = [stdout[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)]
+    return Document(_root(document), "\n".join([*around, stderr]), int(schema[1]) if schema else None)
 
 
-def first(element: Element, tags: Iterable[str], read: Callable[[str | None], T | None]) -> T | None:
-    """The first of these tags with a value; of a tag that is there twice, the one that has it."""
-    values = (read(found.text) for tag in tags for found in element.findall(tag))
+def _documents(stdout: str) -> Iterator[tuple[int, int]]:
+    """Where each begins and ends; with `-l` there are several, of which the first counts."""
+    start = _START.search(stdout)
+    while start and (end := _END.search(stdout, start.end())):
+        yield start.start(), end.end()
+        start = _START.search(stdout, end.end())
+
+
+def texts(element: Element) -> Texts:
+    """In one walk: a GPU is asked for a hundred paths. The empty path has the element's own text."""
+    found: dict[str, list[str | None]] = {"": [element.text]}
+
+    def walk(parent: Element, path: str) -> None:
+        for child in parent:
+            here = path + child.tag
+            found.setdefault(here, []).append(child.text)
+            if len(child):
+                walk(child, here + "/")
+
+    walk(element, "")
+    return found
+
+
+def first(texts: Texts, paths: Iterable[str], read: Callable[[str | None], T | None]) -> T | None:
+    """The first of these paths with a value; of a tag that is there twice, the one that has it."""
+    values = (read(text) for path in paths for text in texts.get(path, ()))
     return next((value for value in values if value is not None), None)
 
 
-def told(element: Element, *tags: str) -> str | None:
+def told(texts: Texts, *paths: str) -> str | None:
     """The same, as text."""
-    return first(element, tags, known)
+    return first(texts, paths, known)
 
 
 def _root(document: str) -> Element:

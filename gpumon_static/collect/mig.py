@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpumon_static.collect.document import first, told
+from gpumon_static.collect.document import Texts, first, texts, told
 from gpumon_static.collect.text import known, mib, whole
 from gpumon_static.model import Gpu, MigDevice, Process
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+Instances = tuple[int | None, int | None]
+"""GPU instance and compute instance."""
 
 _GPU_LINE = re.compile(r"^GPU (\d+): (.*?) ?\(UUID: ([^)\s]+)\)\s*$")
 _SLICE_LINE = re.compile(r"^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: ([^)\s]+)\)\s*$")
@@ -68,20 +71,21 @@ def _with_profile(mig: MigDevice, listed: Mapping[int, ListedSlice]) -> MigDevic
 
 def slices(
     gpu: Element,
-    infos: Sequence[Element],
-    processes: Callable[[Sequence[Element]], tuple[Process, ...]],
-) -> tuple[tuple[MigDevice, ...], list[Element]]:
+    infos: Sequence[Texts],
+    processes: Callable[[Sequence[Texts]], tuple[Process, ...]],
+) -> tuple[tuple[MigDevice, ...], list[Texts]]:
     """The MIG devices with their processes, and the processes that are in none of them."""
-    placed: list[Element] = []
+    by_instances: dict[Instances, list[Texts]] = {}
+    for info in infos:
+        by_instances.setdefault(_instances(info), []).append(info)
     found: dict[int, MigDevice] = {}
-    for position, device in enumerate(gpu.findall("mig_devices/mig_device")):
+    for position, device in enumerate(map(texts, gpu.findall("mig_devices/mig_device"))):
         instances = _instances(device)
-        mine = [info for info in infos if None not in instances and _instances(info) == instances]
         index = first(device, ["index"], whole)
         index = position if index is None else index
         if index in found:
             continue
-        placed += mine
+        mine = [] if None in instances else by_instances.pop(instances, [])
         found[index] = MigDevice(
             index=index,
             gpu_instance=instances[0],
@@ -92,8 +96,8 @@ def slices(
             memory_total_mib=first(device, ["fb_memory_usage/total"], mib),
             processes=processes(mine),
         )
-    return tuple(found.values()), [info for info in infos if info not in placed]
+    return tuple(found.values()), [info for unplaced in by_instances.values() for info in unplaced]
 
 
-def _instances(element: Element) -> tuple[int | None, int | None]:
-    return first(element, ["gpu_instance_id"], whole), first(element, ["compute_instance_id"], whole)
+def _instances(texts: Texts) -> Instances:
+    return first(texts, ["gpu_instance_id"], whole), first(texts, ["compute_instance_id"], whole)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpumon_static.collect import document, health, lost, mig
-from gpumon_static.collect.document import first, told
+from gpumon_static.collect.document import Texts, first, texts, told
 from gpumon_static.collect.text import known, mib, number, one_line, watts, whole
 from gpumon_static.errors import HostError
 from gpumon_static.model import Gpu, Process, Status
@@ -72,8 +72,8 @@ def parse(stdout: str, stderr: str = "", exit_status: int = 0, listing: str = ""
         for gpu, index in zip(gpus, lost.indices(gpus, missing, listed), strict=True)
     ]
     return SmiReport(
-        driver_version=_version(found.root, ("driver_version", "kmd_version")),
-        cuda_version=_version(found.root, ("cuda_version", "cuda_umd_version")),
+        driver_version=_version(found.root, "driver_version", "kmd_version"),
+        cuda_version=_version(found.root, "cuda_version", "cuda_umd_version"),
         gpus=lost.merge([*numbered, *lost.as_gpus(gpus, missing, listed)]),
         warning=_warning(found.around),
         note=_note(found, len(elements) + len(missing), listed),
@@ -89,22 +89,25 @@ def _note(found: document.Document, seen: int, listed: Sequence[mig.ListedGpu]) 
     notes = []
     if found.schema is not None and found.schema > NEWEST_SCHEMA:
         notes.append(f"nvidia-smi's schema v{found.schema} is new here: read as v{NEWEST_SCHEMA}")
-    attached = first(found.root, ["attached_gpus"], whole)
+    attached = whole(found.root.findtext("attached_gpus"))
     if attached is not None and attached > max(seen, len(listed)):
         notes.append(f"nvidia-smi counts {attached} GPUs and describes {seen}")
     return "; ".join(notes) or None
 
 
-def _gpu(gpu: Element) -> Gpu:
-    lists = [found for tag in PROCESSES for found in gpu.findall(tag)]
+def _gpu(element: Element) -> Gpu:
+    gpu = texts(element)
+    lists = [found for tag in PROCESSES for found in element.findall(tag)]
     # An element with children or without any text is a list; the text `N/A` is an unknown one.
     processes_known = any(len(listed) > 0 or one_line(listed.text) is None for listed in lists)
-    slices, unplaced = mig.slices(gpu, [info for listed in lists[:1] for info in listed], _processes)
+    slices, unplaced = mig.slices(
+        element, [texts(info) for listed in lists[:1] for info in listed], _processes
+    )
     return Gpu(
         index=0,
         uuid=told(gpu, "uuid"),
         name=told(gpu, "product_name"),
-        bus_id=known(gpu.get("id")) or told(gpu, "pci/pci_bus_id"),
+        bus_id=known(element.get("id")) or told(gpu, "pci/pci_bus_id"),
         utilization=first(gpu, ["utilization/gpu_util"], number),
         memory_used_mib=first(gpu, MEMORY_USED, mib),
         memory_total_mib=first(gpu, MEMORY_TOTAL, mib),
@@ -120,13 +123,13 @@ def _gpu(gpu: Element) -> Gpu:
     )
 
 
-def _processes(infos: Sequence[Element]) -> tuple[Process, ...]:
+def _processes(infos: Sequence[Texts]) -> tuple[Process, ...]:
     pids = [(info, first(info, ["pid"], whole)) for info in infos]
     return tuple(
         Process(
             pid=pid,
             type=told(info, "type"),
-            name=own_name(info.findtext("process_name")),
+            name=first(info, ["process_name"], own_name),
             memory_mib=first(info, ["used_memory"], mib),
         )
         for info, pid in pids
@@ -143,8 +146,8 @@ def own_name(text: str | None) -> str | None:
     return known(line.split(" ")[0].rpartition("/")[2].rstrip(":"))
 
 
-def _version(root: Element, tags: Sequence[str]) -> str | None:
+def _version(root: Element, *tags: str) -> str | None:
     """The leading token: newer drivers append a remark to the number."""
-    text = told(root, *tags)
+    text = next((said for tag in tags if (said := known(root.findtext(tag)))), None)
     token = text.split()[0] if text else ""
     return token if token[:1].isdigit() else None
