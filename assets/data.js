@@ -6,31 +6,33 @@ const gpumon = (() => {
   const WORDS = ["free", "busy", "held idle", "unknown", "failed", "not fetched yet"];
   const parts = new EventTarget();
 
-  function readGpu(host, row, models, users) {
+  function readGpu(host, row, { models, users, logins }) {
     const [index, kind, model, utilization, used, total, held, runtime, temperature, power, usable, uuid] = row;
     const names = Array.isArray(held) ? held.map((place) => users[place]) : [];
     const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: models[model], utilization, used, total };
+    // Who has a name to show is found by login too.
+    gpu.logins = [...names, ...names.flatMap((name) => logins[name]?.split(" ") ?? [])].map((name) => name.toLowerCase());
     Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power, uuid });
     gpu.usable = Boolean(usable);
     gpu.free = total === null ? 0 : total - (used ?? 0);
     gpu.anchor = `${host.anchor}:${index.replace(":", ".")}`;
-    gpu.text = `${host.text} ${gpu.model} ${names.join(" ")} ${gpu.word}`.toLowerCase();
+    gpu.text = `${host.text} ${gpu.model} ${gpu.logins.join(" ")} ${gpu.word}`.toLowerCase();
     return gpu;
   }
 
-  function readHost(row, models, users) {
+  function readHost(row, data) {
     const [anchor, name, group, note, status, port, load, ram, disk, faults, gpus] = row;
     const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
     const host = { anchor, name, short, group, note, status, port, load, ram, disk, faults };
     host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
-    host.gpus = gpus.map((gpu) => readGpu(host, gpu, models, users));
+    host.gpus = gpus.map((gpu) => readGpu(host, gpu, data));
     return host;
   }
 
   function read() {
     const data = JSON.parse(document.getElementById("data").textContent);
     self.models = data.models;
-    self.hosts = data.hosts.map((row) => readHost(row, data.models, data.users));
+    self.hosts = data.hosts.map((row) => readHost(row, data));
   }
 
   // The URL carries the view, so that a link shares it.

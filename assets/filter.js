@@ -43,14 +43,16 @@
         (host.gpus.length > 0 || (!state.free && !state.model && !least && !state.mine && matches(host.text))),
       gpu: (gpu) =>
         (!state.free || gpu.kind === "free") &&
-        (!state.model || gpu.model === state.model) &&
+        (!state.model || isOf(gpu, state.model)) &&
         gpu.free >= least &&
         (!state.mine || isMine(gpu)) &&
         matches(gpu.text),
     };
   }
 
-  const isMine = (gpu) => me !== "" && gpu.names.some((name) => name.toLowerCase() === me.toLowerCase());
+  // The slices of a model are of that model too: 1g.10gb A100 80G.
+  const isOf = (gpu, model) => gpu.model === model || (gpu.uuid && gpu.model.endsWith(` ${model}`));
+  const isMine = (gpu) => me !== "" && gpu.logins.includes(me.toLowerCase());
 
   function apply() {
     const match = matcher();

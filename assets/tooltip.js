@@ -86,6 +86,13 @@
     owner.setAttribute("aria-describedby", "tip");
     tip.showPopover();
     place();
+    if (sheet.matches) reveal();
+  }
+
+  // The sheet covers the lower half of a phone, and must not cover what was asked about.
+  function reveal() {
+    const covered = placeOf(open).getBoundingClientRect().bottom + EDGE - tip.getBoundingClientRect().top;
+    if (covered > 0) scrollBy(0, covered);
   }
 
   function dismiss() {

@@ -76,8 +76,9 @@ def _processes_beside(mig: MigDevice, gpu: Gpu) -> tuple[Process, ...]:
 
 
 def _if_usable(state: State, gpu: Gpu) -> State:
-    """Nobody can run on a GPU that is lost or wants a reset, however idle it looks."""
-    return State.UNKNOWN if state is State.FREE and is_unusable(gpu.faults) else state
+    """Nobody can run on a GPU that is lost, wants a reset, or is in MIG mode without a slice."""
+    cannot_run = is_unusable(gpu.faults) or (gpu.mig_mode and not gpu.slices)
+    return State.UNKNOWN if state is State.FREE and cannot_run else state
 
 
 def _of_slices(states: list[State]) -> State:

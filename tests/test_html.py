@@ -91,7 +91,8 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     assert elements.values("src") == []
     assert elements.values("srcset") == []
     links = [href for href in elements.values("href") if not href.startswith("#")]
-    assert [link.split(",")[0] for link in links] == ["data:image/svg+xml"]
+    # The feed is there to be found; browsers do not load it.
+    assert [link.split(",")[0] for link in links] == ["feed.xml", "data:image/svg+xml"]
     styles = "".join(elements.inlined["style"])
     assert not re.search(r"@import", styles)
     assert set(re.findall(r"url\(.{6}", styles)) == {'url("data:'}

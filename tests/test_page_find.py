@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from gpumon_static.publish.html import render_page
+from gpumon_static.publish.view import build_page
 from tests.browser import OpenPage
-from tests.builders import busy_gpu, host_config, reading
+from tests.builders import NOW, busy_gpu, config, host_config, reading
 from tests.labs import HOSTS, lab, page_of
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -143,6 +146,30 @@ def test_me_is_marked_summed_up_and_remembered(page: Page) -> None:
     page.reload()
     expect(page.get_by_label("I am")).to_have_value("Alice")
     assert shown_cards(page) == ["node1:1", "node2:1"]
+
+
+def test_who_has_a_name_to_show_is_found_by_login_too(open_page: OpenPage) -> None:
+    settings = replace(config(*HOSTS), users={"alice": "Dr. A. Liddell"})
+    page = open_page(render_page(build_page(lab(), settings, NOW))).page
+    expect(page.locator("[id='host-node1:1'] .holder")).to_have_text("Dr. A. Liddell")
+    page.get_by_label("I am").fill("Alice")
+    expect(page.locator(".card.mine")).to_have_count(2)
+    search(page).fill("alice")
+    assert shown_cards(page) == ["node1:1", "node2:1"]
+    search(page).fill("liddell")
+    assert shown_cards(page) == ["node1:1", "node2:1"]
+
+
+def test_every_model_of_the_summary_leads_to_its_cards(page: Page) -> None:
+    tiles = page.locator(".models button")
+    for place in range(tiles.count()):
+        tile = tiles.nth(place)
+        tile.click()
+        wanted = tile.get_attribute("data-model")
+        assert shown_cards(page), wanted
+        models = page.locator(".card[tabindex]:visible .model").all_text_contents()
+        assert wanted and all(model.endswith(wanted) for model in models)
+        tile.click()
 
 
 # Views

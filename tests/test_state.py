@@ -35,6 +35,7 @@ XORG = process(1, type="G", name="Xorg", memory_mib=6000.0)
         (gpu(memory_used_mib=None, processes_known=False, utilization=50.0), State.BUSY),
         (gpu(memory_used_mib=None, memory_total_mib=None), State.FREE),
         (Gpu(0, processes_known=False), State.UNKNOWN),
+        (gpu(mig_mode=True), State.UNKNOWN),
         (gpu(memory_total_mib=0.0, memory_used_mib=0.0, processes_known=False), State.UNKNOWN),
     ],
 )

@@ -283,7 +283,7 @@ def test_memory_in_use_without_any_process_says_so() -> None:
     [
         (process(user="gone"), "gone", True),
         (process(user=None, uid=1007), "uid 1007", False),
-        (process(user=None, state=GONE), "gone", False),
+        (process(user=None, state=GONE), "ended process", False),
         (process(user=None), "unknown user", False),
     ],
 )
@@ -311,12 +311,14 @@ def test_a_gpu_with_a_taken_slice_is_not_a_free_gpu_and_its_slices_are_counted_a
     assert (page.headline.number, page.headline.text) == ("1", "of 2 GPUs free")
     assert [(m.model, m.free, m.total) for m in page.models] == [
         ("A100 80G", 1, 2),
-        ("A100 80G 1g.10gb", 5, 7),
+        ("1g.10gb A100 80G", 5, 7),
     ]
 
 
 def test_a_gpu_in_mig_mode_without_slices_says_that_nothing_can_run_on_it() -> None:
-    assert card_of(gpu(mig_mode=True)).holder.text == "MIG on, no slices yet"
+    card = card_of(gpu(mig_mode=True))
+    assert (card.holder.text, card.kind) == ("MIG on, no slices yet", Kind.UNKNOWN)
+    assert page_of(reading("a", [gpu(mig_mode=True)])).headline.number == "0"
 
 
 def test_processes_outside_every_slice_are_not_lost() -> None:

@@ -88,7 +88,7 @@ def test_another_driver_than_the_rest_of_the_group_is_told_quietly() -> None:
     assert [view.software[0] for view in page.hosts] == [
         "driver 550.90.07",
         "driver 550.90.07",
-        "driver 535.183.01 (others here: 550.90.07)",
+        "driver 535.183.01 (others: 550.90.07)",
         "driver 470.256.02",
     ]
     assert page.attention == ()
@@ -98,7 +98,7 @@ def test_of_two_drivers_as_common_the_newer_one_is_meant() -> None:
     hosts = [host_config(name, group="vision") for name in ("a", "b")]
     readings = [reading("a", [gpu()], driver_version="99.9"), reading("b", [gpu()], driver_version="550.1")]
     page = build_page(readings, config(*hosts), NOW)
-    assert [view.software[0] for view in page.hosts] == ["driver 99.9 (others here: 550.1)", "driver 550.1"]
+    assert [view.software[0] for view in page.hosts] == ["driver 99.9 (others: 550.1)", "driver 550.1"]
 
 
 def test_memory_of_processes_that_ended_is_told_with_the_amount() -> None:

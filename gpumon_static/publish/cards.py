@@ -40,8 +40,9 @@ def build_cards(
     return tuple(cards)
 
 
-def profile(mig: MigDevice) -> str:
-    return clip(mig.profile or "MIG", PROFILE_LETTERS)
+def slice_model(mig: MigDevice, gpu: Gpu) -> str:
+    """Its profile first: that is what differs, and what is left where there is no room for all of it."""
+    return f"{clip(mig.profile or 'MIG', PROFILE_LETTERS)} {short_model(gpu.name)}"
 
 
 def _gpu_card(host: str, anchor: str, gpu: Gpu, busy: BusyConfig, tier: Tier) -> Card:
@@ -66,7 +67,7 @@ def _slice_card(host: str, anchor: str, gpu: Gpu, mig: MigDevice, busy: BusyConf
     return Card(
         anchor=f"{anchor}:{gpu.index}.{mig.index}",
         index=f"{gpu.index}:{mig.index}",
-        model=f"{profile(mig)} {short_model(gpu.name)}",
+        model=slice_model(mig, gpu),
         kind=KIND_OF[state],
         word=state.value,
         utilization=Bar(None, percent(None)),
@@ -94,7 +95,7 @@ def _numbers(gpu: Gpu, shown: Gpu | MigDevice, state: State) -> Numbers:
         temperature_c=gpu.temperature_c,
         power_w=gpu.power_w,
         uuid=shown.uuid if is_slice else None,
-        is_usable=state is State.FREE and (is_slice or not gpu.mig_mode) and not faults(gpu.faults),
+        is_usable=state is State.FREE and not faults(gpu.faults),
     )
 
 

@@ -1,6 +1,6 @@
 """The page's numbers for the browser: small arrays in one JSON block, a few dozen bytes per GPU.
 
-    {"models": ["A100 80G"], "users": ["alice"], "hosts": [HOST, ...]}
+    {"models": ["A100 80G"], "users": ["Alice"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
     HOST  [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, free disk %, faults,
            [GPU, ...]]
     GPU   [index, kind, model, utilization %, used MiB, total MiB, users, runtime s, °C, W, usable,
@@ -37,7 +37,8 @@ class _Places(dict[str, int]):
 def page_data(page: Page) -> str:
     models, users = _Places(), _Places()
     hosts = [_host(host, models, users if page.tells_names else None) for host in page.hosts]
-    data = {"models": list(models), "users": list(users), "hosts": hosts}
+    logins = {name: page.logins[name] for name in users if name in page.logins}
+    data = {"models": list(models), "users": list(users), "logins": logins, "hosts": hosts}
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
 
 

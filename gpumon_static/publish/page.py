@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2s
@@ -60,7 +61,7 @@ class Fact:
 class UserRow:
     name: str
     is_name: bool
-    """False for words of ours in the place of a name, such as "gone"."""
+    """False for words of ours in the place of a name, such as "ended process"."""
     memory: Quantity
     processes: str
 
@@ -349,6 +350,8 @@ class Page:
     people: People | None
     """None where the page tells no names."""
     tells_names: bool
+    logins: Mapping[str, str]
+    """The logins behind shown names, for who searches by theirs."""
     footer: str | None
     made_at: Moment
     is_stale: bool

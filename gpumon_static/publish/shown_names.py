@@ -6,11 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from gpumon_static.model import HostReading, Process
+from gpumon_static.publish.tooltips import USER_LETTERS
+from gpumon_static.publish.words import clip
 
 
 def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) -> list[HostReading]:
     """`[users]` in the config has a name for a login."""
     return _changed(readings, lambda p: replace(p, user=users.get(p.user, p.user)) if p.user else p)
+
+
+def logins_of(users: Mapping[str, str]) -> dict[str, str]:
+    """For each name as the page shows it, the logins that have it."""
+    logins: dict[str, str] = {}
+    for login, name in users.items():
+        shown = clip(name, USER_LETTERS)
+        logins[shown] = f"{logins.get(shown, '')} {login}".lstrip()
+    return logins
 
 
 def without_command_lines(readings: Iterable[HostReading]) -> list[HostReading]:

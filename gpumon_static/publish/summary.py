@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpumon_static.publish.cards import KIND_OF, profile
+from gpumon_static.publish.cards import KIND_OF, slice_model
 from gpumon_static.publish.names import short_model
 from gpumon_static.publish.page import Bar, Headline, ModelCount, Quantity, Tally
 from gpumon_static.publish.words import count, memory, natural_key, share
@@ -45,7 +45,7 @@ def build_models(readings: Iterable[HostReading], busy: BusyConfig) -> tuple[Mod
         largest[model] = max(largest.get(model, 0), gpu.memory_total_mib or 0)
         whole.append((model, gpu_state(gpu, busy), _free_mib(gpu)))
     cut = [
-        (f"{short_model(gpu.name)} {profile(mig)}", slice_state(mig, gpu, busy), _free_mib(mig))
+        (slice_model(mig, gpu), slice_state(mig, gpu, busy), _free_mib(mig))
         for gpu in gpus
         for mig in gpu.slices
     ]

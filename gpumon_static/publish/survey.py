@@ -60,8 +60,7 @@ class Place:
 
     @property
     def is_usable(self) -> bool:
-        """MIG mode without slices: nothing can run until somebody makes one."""
-        return self.state is State.FREE and (self.mig is not None or not self.gpu.mig_mode)
+        return self.state is State.FREE
 
     @property
     def fault_rules(self) -> tuple[str, ...]:
@@ -137,7 +136,7 @@ def build_survey(
     known = without(readings, ignored)
     if tier is Tier.NAMES:
         known = with_shown_names(known, config.users)
-    return assemble(veil(known, tier, key, config.users.values()), config, now, spec, tier)
+    return assemble(veil(known, tier, key, (*config.users, *config.users.values())), config, now, spec, tier)
 
 
 def assemble(

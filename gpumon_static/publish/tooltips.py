@@ -35,7 +35,7 @@ def owner(process: Process) -> tuple[str, bool]:
         return clip(process.user, USER_LETTERS), True
     if process.uid is not None:
         return f"uid {process.uid}", False
-    return ("gone" if process.state == GONE else "unknown user"), False
+    return ("ended process" if process.state == GONE else "unknown user"), False
 
 
 def by_owner(processes: Iterable[Process]) -> list[tuple[tuple[str, bool], list[Process]]]:

@@ -31,7 +31,7 @@ from gpumon_static.publish.page import (
 from gpumon_static.publish.past import PastView, namer
 from gpumon_static.publish.people import build_people
 from gpumon_static.publish.privacy import Tier, veil
-from gpumon_static.publish.shown_names import with_shown_names, without_command_lines
+from gpumon_static.publish.shown_names import logins_of, with_shown_names, without_command_lines
 from gpumon_static.publish.summary import build_headline, build_models, build_tallies
 from gpumon_static.publish.words import (
     clip,
@@ -115,6 +115,7 @@ def build_page(
         hosts=tuple(views),
         people=None if tier is Tier.COUNTS else build_people(shown),
         tells_names=tier is not Tier.COUNTS,
+        logins=logins_of(config.users) if tier is Tier.NAMES else {},
         footer=config.site.footer,
         made_at=moment(now, now, stale_after),
         is_stale=data_time is not None and data_time.is_old,
@@ -184,7 +185,7 @@ def _software(reading: HostReading | None, usual_driver: str | None) -> tuple[st
         clip(version, VERSION_LETTERS) if version else None
         for version in (reading.driver_version, reading.cuda_version)
     )
-    others = f" (others here: {clip(usual_driver, VERSION_LETTERS)})" if usual_driver else ""
+    others = f" (others: {clip(usual_driver, VERSION_LETTERS)})" if usual_driver else ""
     return tuple(
         filter(None, (f"driver {driver}{others}" if driver else None, f"CUDA {cuda}" if cuda else None))
     )

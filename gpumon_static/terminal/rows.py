@@ -184,4 +184,4 @@ def owner(process: Process) -> str:
         return process.user
     if process.uid is not None:
         return f"uid {process.uid}"
-    return "gone" if process.state == GONE else "unknown user"
+    return "ended process" if process.state == GONE else "unknown user"
