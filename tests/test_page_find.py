@@ -168,7 +168,8 @@ def test_every_model_of_the_summary_leads_to_its_cards(page: Page) -> None:
         wanted = tile.get_attribute("data-model")
         assert shown_cards(page), wanted
         models = page.locator(".card[tabindex]:visible .model").all_text_contents()
-        assert wanted and all(model.endswith(wanted) for model in models)
+        assert wanted
+        assert all(model.endswith(wanted) for model in models)
         tile.click()
 
 
