@@ -71,7 +71,7 @@ gpumon.chart = (() => {
     return parts.join("");
   }
 
-  // lines: [{ name, values, top, unit, className }]; all are drawn on one axis from 0 to top.
+  // lines: [{ name, values, unit, className }]; all are drawn on one axis from 0 to top.
   function draw({ lines, first, step, top, unit, height = 140, width = 640, describe, steps = 4 }) {
     const count = lines[0].values.length;
     const [left, bottom, right] = [40, 20, 8];
@@ -95,30 +95,42 @@ gpumon.chart = (() => {
         picture.append(made);
       }
     }
-    for (const line of lines) {
-      const scaled = line.values.map((value) => (value === null ? null : (value * top) / (line.top ?? top)));
-      picture.append(svg("path", { d: path(scaled, x, y), class: `line ${line.className ?? ""}` }));
+    // The first line is the most important one, and drawn over the others.
+    for (const line of [...lines].reverse()) {
+      line.path = svg("path", { d: path(line.values, x, y), class: `line ${line.className}` });
+      picture.append(line.path);
     }
-    return withHover(picture, { lines, first, step, width, left, right, count, height, bottom });
+    return withHover(picture, { lines, first, step, width, left, right, count, height, bottom, y });
   }
 
-  function withHover(picture, { lines, first, step, width, left, right, count, height, bottom }) {
+  // Of many lines, those that are told: the first, and the one nearest to the pointer, or the highest.
+  function told(lines, place, level) {
+    if (lines.length <= 2) return lines;
+    const distance = ({ values }) => (values[place] === null ? Infinity : Math.abs(values[place] - level));
+    const nearest = lines.slice(1).reduce((best, line) => (distance(line) < distance(best) ? line : best));
+    return [lines[0], nearest];
+  }
+
+  function withHover(picture, { lines, first, step, width, left, right, count, height, bottom, y }) {
     const rule = svg("line", { class: "rule", y1: 6, y2: height - bottom, x1: 0, x2: 0, visibility: "hidden" });
     picture.append(rule);
     const output = gpumon.element("p", { className: "readout", ariaLive: "off" });
     const holder = gpumon.element("div", { className: "plot" }, picture, output);
     let chosen = null;
 
-    function show(place) {
+    function show(place, level = Number.MAX_SAFE_INTEGER) {
       chosen = place;
       rule.setAttribute("visibility", place === null ? "hidden" : "visible");
       output.replaceChildren();
+      picture.querySelector(".near")?.classList.remove("near");
       if (place === null) return;
+      const shown = told(lines, place, level);
+      if (lines.length > 2) shown[1].path.classList.add("near");
       const at = left + ((place + 0.5) / count) * (width - left - right);
       rule.setAttribute("x1", at);
       rule.setAttribute("x2", at);
       output.append(label((first + place) * step, step), " ");
-      for (const line of lines) {
+      for (const line of shown) {
         const value = line.values[place];
         const amount = value === null ? "–" : `${line.digits ? value.toFixed(1) : Math.round(value)} ${line.unit ?? ""}`;
         output.append(gpumon.element("span", {}, `${line.name} `, gpumon.element("b", {}, amount.trim())), " ");
@@ -132,7 +144,8 @@ gpumon.chart = (() => {
       const box = picture.getBoundingClientRect();
       const spot = ((event.clientX - box.left) / box.width) * width;
       const place = Math.floor(((spot - left) / (width - left - right)) * count);
-      show(place >= 0 && place < count ? place : null);
+      const tall = ((event.clientY - box.top) / box.height) * height;
+      show(place >= 0 && place < count ? place : null, (y(0) - tall) / (y(0) - y(1)));
     });
     holder.addEventListener("pointerleave", () => show(null));
     holder.addEventListener("blur", () => show(null));

@@ -6,6 +6,7 @@
   const WORDS = { "24h": "the last 24 hours", "7d": "the last 7 days", "30d": "the last 30 days", "1y": "the last year" };
   const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
   const MOST_MODELS = 12;
+  const EACH = "*";
   const { element } = gpumon;
   let past = null;
   let range = gpumon.params.get("range") in COUNTS ? gpumon.params.get("range") : "24h";
@@ -23,22 +24,33 @@
   const frame = () => ({ first: past.first[range], step: past.step[range] });
 
   function drawLevels() {
-    const found = past.hosts.find(([name]) => name === host);
-    const sources = [["all GPUs", past.cluster[range]], ...(found ? [[found[0], found[1][range]]] : [])];
+    const chosen = past.hosts.filter(([name]) => host === EACH || name === host);
+    const sources = [["all GPUs", past.cluster[range]], ...chosen.map(([name, series]) => [name, series[range]])];
     for (const [place, name, what] of [[0, "utilization", "Utilization"], [1, "memory", "Memory in use"]]) {
       const lines = sources.map(([whose, series], number) => ({
         name: whose,
         values: decode(series[place], COUNTS[range], 100),
         unit: "%",
-        className: number ? "other" : "main",
+        className: !number ? "main" : host === EACH ? "each" : "other",
       }));
       const average = mean(lines[0].values);
-      const describe = `${what} of ${sources.map(([whose]) => whose).join(" and ")} over ${WORDS[range]}: on average ${percent(average)}.`;
+      const describe = `${what} of ${whose(chosen)} over ${WORDS[range]}: on average ${percent(average)}.${extremes(lines)}`;
       holder(name).replaceChildren(
         element("h3", {}, what, " ", element("span", { className: "unit" }, `on average ${percent(average)}`)),
         draw({ lines, top: 100, unit: "%", describe, width: wide(holder(name)), ...frame() }),
       );
     }
+  }
+
+  const whose = (chosen) => ["all GPUs", ...(host === EACH ? [`each of ${chosen.length} hosts`] : chosen.map(([name]) => name))].join(" and ");
+
+  function extremes(lines) {
+    if (host !== EACH) return "";
+    const known = lines.slice(1).map(({ name, values }) => [name, mean(values)]).filter(([, level]) => level !== null);
+    if (!known.length) return "";
+    known.sort((one, two) => two[1] - one[1]);
+    const told = ([name, level]) => `${name} with ${percent(level)}`;
+    return ` Highest ${told(known[0])}, lowest ${told(known.at(-1))}.`;
   }
 
   // As wide as they are shown, so that their text has its size. The columns are those of history.css.
@@ -112,17 +124,18 @@
     holder("week").replaceChildren(picture, element("p", { className: "told" }, told));
   }
 
-  function choose(select, values, chosen, first) {
-    select.replaceChildren(...(first ? [new Option(first, "")] : []), ...values.map((value) => new Option(value, value)));
-    select.value = values.includes(chosen) ? chosen : first ? "" : values[0] ?? "";
+  function choose(select, options, chosen) {
+    select.replaceChildren(...options.map(([text, value]) => new Option(text, value)));
+    select.value = (options.find(([, value]) => value === chosen) ?? options[0])?.[1] ?? "";
   }
 
   function show() {
     const section = document.getElementById("history");
     if (!section || !past) return;
     for (const input of section.querySelectorAll("[name=range]")) input.checked = input.value === range;
-    choose(section.querySelector("[name=host]"), past.hosts.map(([name]) => name), host, "all hosts");
-    choose(section.querySelector("[name=week]"), past.models.map(([name]) => name), model);
+    const hosts = [["all hosts", ""], ["a line for each", EACH], ...past.hosts.map(([name]) => [name, name])];
+    choose(section.querySelector("[name=host]"), hosts, host);
+    choose(section.querySelector("[name=week]"), past.models.map(([name]) => [name, name]), model);
     drawLevels();
     drawModels();
     if (past.models.length) drawWeek();

@@ -36,8 +36,8 @@ class Way:
 
 WAYS = {
     "plain": Way(PLAIN),
-    "gzip -1 of the XML (ours)": Way(PACKING),
-    "gzip -6 of all": Way(PLAIN, "sh -s | gzip -6"),
+    "gzip of the XML (ours)": Way(PACKING),
+    "gzip of all": Way(PLAIN, "sh -s | gzip"),
     "zlib@openssh.com": Way(PLAIN, compress=True),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -130,6 +131,7 @@ def test_a_silent_host_shows_its_last_cards_which_count_nowhere(lab: Lab) -> Non
         ("1", "was free", "", "2 h ago"),
     ]
     assert str(host.last_cards[0].memory.quantity) == "40 / 80 GB"
+    assert [str(card.utilization.quantity) for card in host.last_cards] == ["97 %", "0 %"]
     assert host.notice is not None
     assert host.notice.word == "down 2 h"
     assert page.attention[0].text == "down 2 h · timeout"
@@ -276,6 +278,12 @@ def test_charts_are_drawn_and_read_out_and_nothing_complains(lab: Lab, open_page
     assert "range=7d" in page.url
     page.locator("[name=host]").select_option("node1")
     assert plot.locator("path.line").count() == 2
+    page.locator("[name=host]").select_option("a line for each")
+    assert plot.locator("path.line.each").count() == 2
+    label = plot.locator("svg").get_attribute("aria-label") or ""
+    assert "of all GPUs and each of 2 hosts" in label
+    assert re.search(r"Highest node2 with \d+ %, lowest node1 with 32 %\.", label)
+    plot.locator("svg").hover(position={"x": 450, "y": 100})
     assert page.locator("#history-week .cell").count() == 4
     assert page.locator(".card.past").count() == 1
     assert opened.problems == []
@@ -306,6 +314,7 @@ def test_without_javascript_since_ribbon_and_words_are_there(lab: Lab, open_page
     assert page.get_by_text("idle 4 h").first.is_visible()
     assert page.locator(".card.busy .ribbon").is_visible()
     assert page.get_by_text("24 h: GPUs worked at 32 % on average").is_visible()
+    assert page.get_by_text("A100 80G: of 4, free on average: 1.0 in 24 h").is_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -104,7 +104,7 @@ ask_nvidia_smi() {
   echo "$status"
   if [ "$GPUMON_GZIP" = yes ] && command -v gzip >/dev/null; then
     section smi-gz
-    found=$({ printf '%s\n' "$xml" | awk "$filter" 2>&4 | gzip -1 >&3; } 4>&1)
+    found=$({ printf '%s\n' "$xml" | awk "$filter" 2>&4 | gzip >&3; } 4>&1)
   else
     section smi
     found=$(printf '%s\n' "$xml" | awk "$filter" 2>&1 >&3)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page import HistoryView, HostView, Quantity, UsageRow
-from gpumon_static.publish.past_data import LETTERS, past_data, past_levels, whole_pools
+from gpumon_static.publish.past_data import LETTERS, models_past, past_data, past_levels, whole_pools
 from gpumon_static.publish.words import DASH, duration
 from gpumon_static.store.timelines import USER_RANGES
 
@@ -27,7 +27,7 @@ def build_history(view: PastView, hosts: Sequence[HostView], *, everything: bool
         idle=view.idle_rows(cards),
         idle_after=duration(view.idle_after),
         usage=_usage(view, None if everything else names),
-        summaries=_summaries(view, None if everything else names),
+        summaries=(*_summaries(view, None if everything else names), *_models_in_words(view, names)),
         data=past_data(view, hosts, everything=everything),
     )
 
@@ -70,6 +70,29 @@ def _summaries(view: PastView, names: set[str] | None) -> tuple[tuple[str, str],
             sentence += f"; {sum(used) / len(used):.0f} % of their memory was in use." if used else "."
             told.append((RANGE_WORDS[key], sentence))
     return tuple(told)
+
+
+def _models_in_words(view: PastView, names: set[str]) -> Iterator[tuple[str, str]]:
+    """What their charts and the week say, for who cannot see them."""
+    for model in models_past(view.past, names):
+        means = {key: _mean(values) for key, values in model.free.items()}
+        told = ", ".join(
+            f"{mean:.1f} in {RANGE_WORDS[key]}" for key, mean in means.items() if mean is not None
+        )
+        by_hour = [_mean(model.week[hour::24]) for hour in range(24)]
+        known = {hour: mean for hour, mean in enumerate(by_hour) if mean is not None}
+        if not told or not known:
+            continue
+        extremes = {"most": max(known, key=known.__getitem__), "fewest": min(known, key=known.__getitem__)}
+        hours = ", ".join(
+            f"{word} around {hour:02}:00 ({known[hour]:.1f})" for word, hour in extremes.items()
+        )
+        yield model.name, f"of {model.size}, free on average: {told}; by the time of day {hours}."
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _decoded(letters: str) -> list[float]:

@@ -154,6 +154,7 @@ class LastCard:
     index: str
     model: str
     word: str
+    utilization: Bar
     memory: Bar
     holder: str
     age: str
@@ -273,6 +274,8 @@ class Person:
 class People:
     rows: tuple[Person, ...]
     total: Person
+    count: int
+    """Of those rows that are people: what an ended process holds is nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +325,7 @@ class HistoryView:
     idle_after: str
     usage: tuple[UsageRow, ...]
     summaries: tuple[tuple[str, str], ...]
-    """The charts in words: range, sentence."""
+    """The charts in words: range or model, sentence."""
     data: str
     """JSON for the browser, escaped for a script element."""
 

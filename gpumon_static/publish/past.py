@@ -17,7 +17,7 @@ from gpumon_static.publish.names import short_model
 from gpumon_static.publish.page import Bar, Card, Fact, IdleRow, Kind, LastCard, Ribbon, Since
 from gpumon_static.publish.privacy import Tier
 from gpumon_static.publish.pseudonyms import pseudonym
-from gpumon_static.publish.words import clip, count, duration, memory, memory_of, natural_key, share
+from gpumon_static.publish.words import clip, count, duration, memory, memory_of, natural_key, percent, share
 from gpumon_static.store.rollups import BUSY, DOWN, FREE, HELD, UNKNOWN
 from gpumon_static.store.timelines import RIBBON_S, SLOT_S, GpuPast, Past, Span, runs
 
@@ -137,11 +137,11 @@ class PastView:
         )
 
     def _last_card(self, index: str, gpu: GpuPast) -> LastCard:
-        model = short_model(gpu.model)
         return LastCard(
             index=index,
-            model=f"{gpu.profile} {model}" if gpu.profile else model,
+            model=f"{gpu.profile} {short_model(gpu.model)}".lstrip(),
             word=f"was {WORDS.get(gpu.state, 'unknown')}",
+            utilization=Bar(share(gpu.utilization, 100), percent(gpu.utilization)),
             memory=Bar(share(gpu.memory, gpu.memory_total), memory_of(gpu.memory, gpu.memory_total)),
             holder=self.people(gpu.users),
             age=f"{duration(self.past.now - gpu.known_at)} ago",

@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from gpumon_static.publish.data import ESCAPES
 from gpumon_static.publish.names import short_model
 from gpumon_static.publish.words import natural_key
 from gpumon_static.store.rollups import HOUR, TAKEN
-from gpumon_static.store.timelines import RANGES, SLOT_S, GpuPast, Past, Point, Pool, runs
+from gpumon_static.store.timelines import RANGES, SLOT_S, GpuPast, Past, Pool, runs
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page import HostView
@@ -54,7 +55,15 @@ def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool) ->
         "first": {name: _first(name, past.now) for name in RANGES},
         "cluster": past_levels(view, whole_pools(past, None if everything else names)),
         "hosts": [[host.name, past_levels(view, by_host[host.full_name])] for host in shown],
-        "models": _models(view, names),
+        "models": [
+            [
+                m.name,
+                m.size,
+                {name: letters(m.free[name], m.size) for name in RANGES},
+                letters(m.week, m.size),
+            ]
+            for m in models_past(past, names)
+        ],
         "hour": past.now // HOUR - HOURS + 1,
         "slot": view.first_slot,
         "gpus": _gpus(view, shown, users),
@@ -103,38 +112,45 @@ def past_levels(view: PastView, pools: Iterable[Pool]) -> dict[str, list[str]]:
     return found
 
 
-def _models(view: PastView, names: set[str]) -> list[list[Any]]:
+@dataclass(frozen=True, slots=True)
+class ModelPast:
+    name: str
+    size: int
+    free: dict[str, Series]
+    """By range: how many were free at each point of time."""
+    week: Series
+    """How many are free at each hour of the week, in the mean of the last weeks."""
+
+
+def models_past(past: Past, hosts: set[str]) -> list[ModelPast]:
+    """Of these hosts; the model with the most GPUs first."""
     by_model: dict[str, list[Pool]] = defaultdict(list)
-    for pool in view.past.sizes:
-        if pool.host in names:
-            by_model[f"{short_model(pool.model)} {pool.profile}".rstrip()].append(pool)
+    for pool in past.sizes:
+        if pool.host in hosts:
+            by_model[f"{pool.profile} {short_model(pool.model)}".lstrip()].append(pool)
     found = []
     for model in sorted(by_model, key=natural_key):
         pools = by_model[model]
-        size = sum(view.past.sizes[pool] for pool in pools)
-        free = {}
-        for name, (_, count) in RANGES.items():
-            points = [view.past.ranges[name].get(pool, {}) for pool in pools]
-            first = _first(name, view.past.now)
-            free[name] = letters([_free(points, first + place) for place in range(count)], size)
-        found.append([model, size, free, _week(view, pools, size)])
-    return sorted(found, key=lambda row: -row[1])
+        size = sum(past.sizes[pool] for pool in pools)
+        free = {name: _free(past, pools, name) for name in RANGES}
+        found.append(ModelPast(model, size, free, _week(past, pools, size)))
+    return sorted(found, key=lambda model: -model.size)
 
 
-def _free(pools: list[dict[int, Point]], number: int) -> float | None:
-    known = [points[number].free for points in pools if number in points]
-    return sum(known) if known else None
+def _free(past: Past, pools: list[Pool], name: str) -> Series:
+    first, count = _first(name, past.now), RANGES[name][1]
+    series = [past.ranges[name].get(pool, {}) for pool in pools]
+    at_each = ([points[n].free for points in series if n in points] for n in range(first, first + count))
+    return [sum(known) if known else None for known in at_each]
 
 
-def _week(view: PastView, pools: list[Pool], size: int) -> str:
-    """How many are free at each hour of the week, in the mean of the last weeks."""
+def _week(past: Past, pools: list[Pool], size: int) -> Series:
     sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for pool in pools:
-        for place, (free, known) in view.past.week.get(pool, {}).items():
+        for place, (free, known) in past.week.get(pool, {}).items():
             sums[place][0] += free
             sums[place][1] += known
-    values = [sums[place][0] / sums[place][1] * size if sums[place][1] else None for place in range(168)]
-    return letters(values, size)
+    return [sums[place][0] / sums[place][1] * size if sums[place][1] else None for place in range(168)]
 
 
 def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page import People, Person
-from gpumon_static.publish.tooltips import by_owner
+from gpumon_static.publish.tooltips import by_owner, is_somebody
 from gpumon_static.publish.words import memory, split_name
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def build_people(readings: Iterable[HostReading]) -> People:
             held.setdefault(who, _Held()).add(host, index, theirs)
     rows = [_row(name, is_name, one) for (name, is_name), one in held.items()]
     rows.sort(key=lambda row: (-row.gpus, -row.memory_mib, row.name))
-    return People(tuple(rows), _row("Total", False, total))
+    count = sum(is_somebody(name, is_name) for name, is_name in held)
+    return People(tuple(rows), _row("Total", False, total), count)
 
 
 def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[Process]]]:

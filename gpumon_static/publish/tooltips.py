@@ -27,6 +27,8 @@ MOST_ROWS = 10
 USER_LETTERS = 32
 TEXT_LETTERS = 96
 LINE_LETTERS = 200
+ENDED, UNKNOWN = "ended process", "unknown user"
+"""In the place of a name."""
 
 
 def owner(process: Process) -> tuple[str, bool]:
@@ -35,7 +37,11 @@ def owner(process: Process) -> tuple[str, bool]:
         return clip(process.user, USER_LETTERS), True
     if process.uid is not None:
         return f"uid {process.uid}", False
-    return ("ended process" if process.state == GONE else "unknown user"), False
+    return (ENDED if process.state == GONE else UNKNOWN), False
+
+
+def is_somebody(name: str, is_name: bool) -> bool:
+    return is_name or name not in (ENDED, UNKNOWN)
 
 
 def by_owner(processes: Iterable[Process]) -> list[tuple[tuple[str, bool], list[Process]]]:

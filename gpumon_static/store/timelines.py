@@ -102,8 +102,9 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
     crews = _crews(connection)
     rows = connection.execute(
         "SELECT g.id, hosts.name, position, slice, models.name, profile, known_state, known_crew, known_at,"
-        " since, taken_since, l.utilization, memory, memory_total"
+        " since, taken_since, s.utilization, l.memory, memory_total"
         " FROM latest AS l JOIN gpus AS g ON g.id = l.gpu"
+        " LEFT JOIN samples AS s ON s.at = known_at AND s.gpu = l.gpu"
         " JOIN hosts ON hosts.id = g.host JOIN models ON models.id = g.model WHERE present ORDER BY known_at"
     )
     found: dict[GpuKey, GpuPast] = {}
