@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.command import rows
 from tests.sandbox import Sandbox, offline_wheels
 from tests.sshd import keygen
 from tests.test_fetch_ssh import xml
@@ -60,7 +61,7 @@ def machine() -> Iterator[tuple[Sandbox, Path]]:
         (directory / "xml").write_text(xml("ansible", utilization=97, used=41000))
         inventory = INVENTORY.format(key=key, known=directory / "known_hosts")
         (directory / "inventory.ini").write_text(inventory)
-        with Sandbox(directory) as sandbox:
+        with Sandbox(directory, systemd=True) as sandbox:
             sandbox.sh(
                 f"""
                 mkdir -p /run/sshd /root/.ssh /var/log/nginx /var/www
@@ -81,9 +82,9 @@ def play(machine: tuple[Sandbox, Path], *more: str) -> dict[str, int]:
     sandbox, directory = machine
     wheel = next((directory / "wheels").glob("gpumon_static-*.whl"))
     done = sandbox.run(
-        "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "ANSIBLE_NOCOLOR=1", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={directory}/wheels",
+        "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "ANSIBLE_NOCOLOR=1", "ANSIBLE_PIPELINING=1", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={directory}/wheels",
         f"{PROGRAMS}/ansible-playbook", "-i", f"{directory}/inventory.ini", f"{PLAYBOOK}/site.yml",
-        "-e", "gpumon_schedule=cron", "-e", f"gpumon_package={wheel}", *more,
+        "-e", f"gpumon_package={wheel}", *more,
         timeout=400,
     )  # fmt: skip
     return {
@@ -99,13 +100,15 @@ def test_the_playbook_puts_it_up_changes_nothing_twice_and_takes_it_away(
     sandbox, _ = machine
     changed = play(machine)
     assert changed["monitor"] > 0
-    # What cron would run, as the user it runs it as.
-    job = "GPUMON_CONFIG=/etc/gpumon-static/config.ini /opt/gpumon-static/bin/gpumon-static"
-    told = sandbox.sh(
-        f"setpriv --reuid gpumon --regid gpumon --clear-groups sh -ec '{job} fetch --verbose && {job} render'"
-    )
-    assert "gpu01.lab.example: ok, 1 GPU" in told
-    assert "gpu02.lab.example: ok, 1 GPU" in told
+    assert "gpumon-static.timer" in sandbox.sh("systemctl list-timers --no-pager")
+    assert not sandbox.path("/etc/cron.d/gpumon-static").exists()
+    # The hardened service, as the timer starts it.
+    sandbox.sh("systemctl start gpumon-static.service || { journalctl --unit gpumon-static; exit 1; }")
+    read = rows(sandbox.path("/var/lib/gpumon-static/data/load_data.csv"))
+    assert [(row["host"], row["status"], row["gpu_uuid"]) for row in read] == [
+        ("gpu01.lab.example", "ok", "GPU-ansible"),
+        ("gpu02.lab.example", "ok", "GPU-ansible"),
+    ]
     page = sandbox.sh("curl -sS -H 'Host: gpu-monitor.lab.example' http://127.0.0.1/")
     assert "gpu02.lab.example" in page
     # The key opens the door to the probe and to nothing else.
@@ -115,11 +118,16 @@ def test_the_playbook_puts_it_up_changes_nothing_twice_and_takes_it_away(
     tried = sandbox.sh(f"{login} -o BatchMode=yes gpumon@127.0.0.11 id")
     assert "@@gpumon begin" in tried
     assert "uid=" not in tried
-    assert sandbox.path("/etc/cron.d/gpumon-static").exists()
     assert set(play(machine).values()) == {0}
+    # Cron instead: one of the two does it, never both.
+    play(machine, "-e", "gpumon_schedule=cron")
+    assert sandbox.path("/etc/cron.d/gpumon-static").exists()
+    assert "gpumon-static" not in sandbox.sh("systemctl list-timers --no-pager --all")
+    assert set(play(machine, "-e", "gpumon_schedule=cron").values()) == {0}
     play(machine, "-e", "gpumon_state=absent")
     for gone in ("/etc/cron.d/gpumon-static", "/etc/gpumon-static", "/opt/gpumon-static", "/var/lib/gpumon-static",
-                 "/usr/local/bin/gpumon-probe", "/etc/nginx/conf.d/gpu-monitor.conf", "/var/www/gpu-monitor"):  # fmt: skip
+                 "/usr/local/bin/gpumon-probe", "/etc/nginx/conf.d/gpu-monitor.conf", "/var/www/gpu-monitor",
+                 "/etc/systemd/system/gpumon-static.service", "/etc/systemd/system/gpumon-static.timer"):  # fmt: skip
         assert not sandbox.path(gone).exists(), gone
     assert "no such user" in sandbox.sh("id gpumon", check=False)
     assert set(play(machine, "-e", "gpumon_state=absent").values()) == {0}
