@@ -21,6 +21,8 @@ want tcsh tcsh
 want fish fish
 want prometheus prometheus
 want promtool prometheus
+want prometheus-node-exporter prometheus-node-exporter
+want openssl openssl
 # What an admin's machine has: the steps of the README make their venv with it.
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import os
 import sys
@@ -16,6 +17,7 @@ from gpumon_static.store import snapshot
 from tests.builders import busy_gpu, gpu, reading
 from tests.command import gpumon
 from tests.sandbox import Sandbox
+from tests.test_deploy_cron import wait_until
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 
@@ -36,6 +38,21 @@ START = {
     """,
 }
 
+# The lines for people of the lab only, uncommented as an admin does it.
+LOCK = {
+    "nginx": f"""
+        sed 's/# \\(auth_basic\\)/\\1/' {DEPLOY}/nginx.conf > /etc/nginx/conf.d/gpu-monitor.conf
+        printf 'lab:%s\\n' "$(openssl passwd -6 secret)" > /etc/nginx/gpu-monitor.htpasswd
+        nginx -t
+        nginx -s reload
+    """,
+    "caddy": f"""
+        hash=$(caddy hash-password --plaintext secret)
+        sed -e '/# basicauth/,/# }}/s/# //' -e "s|NAME HASH|lab $hash|" {DEPLOY}/Caddyfile > /etc/caddy/Caddyfile
+        HOME=/tmp caddy reload --config /etc/caddy/Caddyfile
+    """,
+}
+
 
 @dataclass
 class Answer:
@@ -47,7 +64,8 @@ class Answer:
 class Web:
     """A web server in a sandbox; `get` is curl there."""
 
-    def __init__(self, sandbox: Sandbox, directory: Path) -> None:
+    def __init__(self, name: str, sandbox: Sandbox, directory: Path) -> None:
+        self.name = name
         self.sandbox = sandbox
         self.directory = directory
 
@@ -89,7 +107,7 @@ def web(request: pytest.FixtureRequest) -> Iterator[Web]:
             sandbox.sh("echo half > /var/www/gpu-monitor/.index.html.1-a.tmp")
             sandbox.sh("echo 'gpumon_up 1' > /var/www/gpu-monitor/metrics.prom")
             sandbox.sh(START[request.param])
-            yield Web(sandbox, directory)
+            yield Web(request.param, sandbox, directory)
 
 
 PLACES = ["gpu-monitor.lab.example", "www.lab.example/gpu-monitor"]
@@ -192,3 +210,15 @@ def test_a_page_renewed_a_thousand_times_under_load_is_always_whole(web: Web) ->
     bad, _, _, count, *_ = told.split()
     assert bad == "0", told
     assert int(count) > 100
+
+
+def test_with_a_password_it_is_for_people_of_the_lab_only(web: Web) -> None:
+    """The last test: from here on the server is locked."""
+    web.sandbox.sh(LOCK[web.name])
+    login = base64.b64encode(b"lab:secret").decode()
+    for place in PLACES:
+        wait_until(lambda place=place: web.get(f"{place}/").status == 401, 10, "the lock")  # type: ignore[misc]
+        assert web.get(f"{place}/gpus.json").status == 401
+        assert web.get(f"{place}/", "Authorization: Basic bGFiOndyb25n").status == 401
+        opened = web.get(f"{place}/", f"Authorization: Basic {login}")
+        assert (opened.status, opened.body) == (200, (web.directory / "site/index.html").read_bytes())

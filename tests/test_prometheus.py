@@ -24,7 +24,7 @@ from gpumon_static.publish.metrics import FAMILIES
 from gpumon_static.store import snapshot
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.command import gpumon
-from tests.sshd import free_port
+from tests.sshd import free_port, wait_for_port
 
 pytestmark = pytest.mark.xdist_group("prometheus")
 
@@ -52,6 +52,31 @@ def test_prometheus_takes_the_rules_and_the_example() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     done = promtool("check", "config", str(ROOT / "deploy/prometheus/prometheus.yml"))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_comes_when_it_should_and_not_before(tmp_path: Path) -> None:
+    shutil.copy(RULES, tmp_path)
+    told = shutil.copy(ROOT / "tests/prometheus_alerts.yml", tmp_path)
+    alerts = set(re.findall(r"- alert: (\w+)", RULES.read_text()))
+    assert alerts == set(re.findall(r"alertname: (\w+)", Path(told).read_text()))
+    done = promtool("test", "rules", str(told))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_node_exporter_takes_the_file_as_it_is(site: Path) -> None:
+    port = free_port()
+    command = ["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile"]
+    options = [f"--collector.textfile.directory={site}", f"--web.listen-address=127.0.0.1:{port}"]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE) as exporter:
+        try:
+            wait_for_port(port)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                text = answer.read().decode()
+        finally:
+            exporter.terminate()
+    assert "node_textfile_scrape_error 0" in text
+    assert 'gpumon_host_up{host="n1"} 1' in text
+    assert 'gpumon_host_up{host="n4"} 0' in text
 
 
 def promtool(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

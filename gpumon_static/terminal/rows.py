@@ -158,8 +158,8 @@ def _who(place: Place, me: str, fault: str, style: str) -> Cell:
 
 
 def _nobody(place: Place) -> str:
-    if place.state is State.FREE:
-        return "free" if place.is_usable else "MIG, no slices"
+    if place.gpu.mig_mode and not place.mig and not place.state.is_taken:
+        return "MIG, no slices"
     if not place.gpu.processes_known and place.state.is_taken:
         return f"{place.state.value}, processes not listed"
     return f"{place.state.value}, no process" if place.state.is_taken else place.state.value

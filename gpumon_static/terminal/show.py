@@ -106,7 +106,7 @@ def not_read(hosts: Sequence[SurveyedHost], names: dict[str, str]) -> Iterator[T
 def _summary(survey: Survey, choice: Choice, look: Look) -> Iterator[Text]:
     yield totals_line(survey.hosts, look)
     free = Counter(
-        short_model(p.gpu.name) + (f" {p.mig.profile or 'MIG'}" if p.mig else "")
+        (f"{p.mig.profile or 'MIG'} " if p.mig else "") + short_model(p.gpu.name)
         for host in survey.hosts
         for p in host.places()
         if p.is_usable
