@@ -178,6 +178,8 @@ class HostConfig:
     gpus: int | None = None
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
+    was_late: bool = False
+    """Not of the config: the last run waited in vain, and the probe is to look before it asks again."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def fetch(
         others = _readings_of_others(config, hosts) if only else {}
         with readers.for_hosts(config.path, hosts, clock) as read:
             answers = fan_out(
-                failed_last(hosts, last_statuses(config.csv_path)),
+                in_turn(hosts, last_statuses(config.csv_path)),
                 read,
                 workers=config.fetch.workers,
                 deadline=config.fetch.deadline,
@@ -81,9 +82,10 @@ def last_statuses(csv_path: Path) -> dict[str, str]:
         return {}
 
 
-def failed_last(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> list[HostConfig]:
+def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> list[HostConfig]:
     """Those that failed last time at the end: a rack that is down does not hold up the living."""
-    return sorted(hosts, key=lambda host: last.get(host.name, Status.OK) != Status.OK)
+    told = [replace(host, was_late=last.get(host.name) == Status.TIMEOUT) for host in hosts]
+    return sorted(told, key=lambda host: last.get(host.name, Status.OK) != Status.OK)
 
 
 def budget_warning(config: Config, hosts: Sequence[HostConfig]) -> str | None:

@@ -448,6 +448,23 @@ def test_an_nvidia_smi_that_cannot_be_killed_is_told_all_the_same(shell: list[st
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda s: s[0])
+@pytest.mark.parametrize(
+    ("was_late", "states", "asked"),
+    [("yes", "Ssl\nD", False), ("yes", "D+", False), ("yes", "Rl\nS", True), ("", "D", True)],
+)
+def test_no_nvidia_smi_joins_those_that_hang_in_the_kernel(
+    shell: list[str], tmp_path: Path, was_late: str, states: str, asked: bool
+) -> None:
+    program(tmp_path, "ps", f"[ \"$1\" = -C ] && echo '{states}'")
+    output = run(shell, tmp_path, f"touch {tmp_path}/asked", GPUMON_WAS_LATE=was_late)
+    assert (tmp_path / "asked").exists() == asked
+    if not asked:
+        with pytest.raises(HostError, match="one of an earlier run still hangs in the kernel") as error:
+            reading.parse("n", output, NOW)
+        assert error.value.status is Status.TIMEOUT
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda s: s[0])
 def test_nothing_runs_on_after_the_end(shell: list[str], tmp_path: Path) -> None:
     run(shell, tmp_path, "echo", GPUMON_TEST=str(tmp_path))
     wait_until(lambda: not left_behind(f"GPUMON_TEST={tmp_path}"), seconds=5)

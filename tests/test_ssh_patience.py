@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.fetch import budget_warning, failed_last, last_statuses
+from gpumon_static.fetch import budget_warning, in_turn, last_statuses
 from tests.builders import config as config_of
 from tests.builders import host_config
 from tests.command import gpumon, rows
@@ -119,7 +119,7 @@ def test_any_old_file_leaves_the_order_as_it_is(tmp_path: Path, content: str | N
     if content is not None:
         (tmp_path / "csv").write_bytes(content.encode("latin-1"))
     hosts = [host_config("b"), host_config("c")]
-    assert failed_last(hosts, last_statuses(tmp_path / "csv")) == hosts
+    assert in_turn(hosts, last_statuses(tmp_path / "csv")) == hosts
 
 
 @pytest.mark.parametrize(

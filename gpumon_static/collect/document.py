@@ -134,7 +134,8 @@ def _no_document(stdout: str, stderr: str, exit_status: int) -> HostError:
     if exit_status == 127:
         return HostError(Status.NO_NVIDIA_SMI, "nvidia-smi is not installed, or not on this login's PATH")
     if exit_status in _TIMEOUT_EXITS:
-        return HostError(Status.TIMEOUT, "nvidia-smi did not answer in time: the driver may hang")
+        told = f"; {why}" if (why := one_line(stderr)) else ""
+        return HostError(Status.TIMEOUT, f"nvidia-smi did not answer in time: the driver may hang{told}")
     if "<nvidia_smi_log" in stdout:
         return HostError(Status.BAD_OUTPUT, f"nvidia-smi's XML was cut off after {len(stdout)} characters")
     for pattern, status in _MESSAGES:

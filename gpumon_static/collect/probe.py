@@ -49,6 +49,7 @@ def stdin(host: HostConfig) -> bytes:
         "GPUMON_DISKS": "\n".join(host.disks),
         "GPUMON_COMMAND_LINES": "yes" if host.command_lines else "",
         "GPUMON_GZIP": "yes",
+        "GPUMON_WAS_LATE": "yes" if host.was_late else "",
     }
     assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
     return f"{assignments}{script()}".encode()

@@ -11,6 +11,7 @@
 #
 # GPUMON_TIMEOUT: seconds that nvidia-smi may take. GPUMON_DISKS: mount points, one per line.
 # GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the asker can unpack the XML.
+# GPUMON_WAS_LATE: `yes` where the last one to ask waited in vain.
 # GPUMON_PROC, GPUMON_SYS: for the tests and the demo.
 
 newline='
@@ -91,14 +92,23 @@ filter='
   /<\/(compute_)?processes>/ { listed = 0 }
   END { printf "\n%s%s", (list || attached + 0 > gpus + 0 ? "list" : "no"), pids >"/dev/stderr" }'
 
+# A driver that hangs keeps every nvidia-smi in the kernel for ever: another one would only join them.
+one_hangs() {
+  [ "$GPUMON_WAS_LATE" = yes ] || return
+  case $newline$(ps -C nvidia-smi -o stat=) in *"$newline"D*) ;; *) return 1 ;; esac
+}
+
 ask_nvidia_smi() {
   section smi-stderr
-  if command -v nvidia-smi >/dev/null; then
+  xml=
+  if ! command -v nvidia-smi >/dev/null; then
+    status=127
+  elif one_hangs; then
+    echo 'one of an earlier run still hangs in the kernel, so none was started'
+    status=124
+  else
     xml=$(limited "$limit" smi-status nvidia-smi -q -x 4>&3)
     status=$?
-  else
-    xml=
-    status=127
   fi
   section smi-status
   echo "$status"
