@@ -25,6 +25,9 @@ want prometheus-node-exporter prometheus-node-exporter
 want openssl openssl
 # What an admin's machine has: the steps of the README make their venv with it.
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+# What Playwright's own program is linked with, and what Chromium writes with.
+/sbin/ldconfig -p | grep -q 'libatomic\.so\.1' || missing="$missing libatomic1"
+ls /usr/share/fonts/truetype/* >/dev/null 2>&1 || missing="$missing fonts-dejavu-core"
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
