@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from gpumon_static import __version__, cli_terminal
-from gpumon_static import config as configuration
+from gpumon_static import __version__, cli_terminal, config_file
 from gpumon_static.cli_history import history
 from gpumon_static.cli_options import config_option, debug_option
 from gpumon_static.cli_options import now as _now
@@ -72,7 +71,7 @@ def fetch(
     from gpumon_static.fetch import fetch as run_fetch
     from gpumon_static.progress import FetchReport
 
-    config = configuration.load(configuration.find(config_path), need_keys=True)
+    config = config_file.load(config_file.find(config_path), need_keys=True)
     count = len(choose(config.hosts, only)) if only else len(config.hosts)
     before = last_statuses(config.csv_path) if changes else None
     with FetchReport(count, quiet=quiet, verbose=verbose, before=before) as report:
@@ -87,7 +86,7 @@ def render(config_path: Path | None) -> None:
     """Turn load_data.csv into index.html, one self-contained page."""
     from gpumon_static.render import render as run_render
 
-    config = configuration.load(configuration.find(config_path))
+    config = config_file.load(config_file.find(config_path))
     run_render(config, _now())
 
 
@@ -105,7 +104,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     from gpumon_static.fetch import choose
     from gpumon_static.terminal.check import run_check
 
-    config = configuration.load(configuration.find(config_path), need_keys=True)
+    config = config_file.load(config_file.find(config_path), need_keys=True)
     chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.hosts
     if not run_check(config, chosen, clock=_now, as_json=as_json).ok:
         raise SystemExit(STRICT_EXIT)
@@ -154,7 +153,7 @@ def init(
 def _checked(config_path: Path) -> bool:
     from gpumon_static.terminal.check import run_check
 
-    config = configuration.load(config_path, need_keys=True)
+    config = config_file.load(config_path, need_keys=True)
     return run_check(config, config.hosts, clock=_now, as_json=False).ok
 
 

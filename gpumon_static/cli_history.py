@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.cli_options import config_option, debug_option, now
+from gpumon_static.config import Config
 from gpumon_static.durations import parse_duration
 
 
@@ -124,5 +125,5 @@ def backup(config_path: Path | None, target: Path) -> None:
     run_backup(_load(config_path).history_path, target)
 
 
-def _load(config_path: Path | None) -> configuration.Config:
-    return configuration.load(configuration.find(config_path))
+def _load(config_path: Path | None) -> Config:
+    return config_file.load(config_file.find(config_path))

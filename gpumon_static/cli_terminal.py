@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.cli_options import command, config_option, now
 from gpumon_static.durations import parse_duration
 from gpumon_static.errors import GpumonError
@@ -100,7 +100,7 @@ def show(
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv exclude each other")
-    config = configuration.load(configuration.find(config_path), need_keys=live)
+    config = config_file.load(config_file.find(config_path), need_keys=live)
     form = "json" if as_json else "csv" if as_csv else "table"
     look = {"unit": units, "processes": processes, "details": details, "seen": times}
     run_show(config, Choice(nodes, user, free), look, form, clock=now, live=live)
@@ -153,7 +153,7 @@ def top(
     from gpumon_static.terminal.run_show import allow_any_text, who_am_i
     from gpumon_static.terminal.top import top as run_top
 
-    config = configuration.load(configuration.find(config_path), need_keys=True)
+    config = config_file.load(config_file.find(config_path), need_keys=True)
     hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
     if not hosts:
         raise click.UsageError("no host of the config has such a name")
@@ -258,7 +258,7 @@ def _source(address: str | None, config_path: Path | None) -> Source:
     from gpumon_static.terminal.source import Source
 
     named = address or (None if config_path else os.environ.get("GPUMON_URL"))
-    return Source(named or str(configuration.load(configuration.find(config_path)).paths.site))
+    return Source(named or str(config_file.load(config_file.find(config_path)).paths.site))
 
 
 def _print_offers(found: Sequence[Offer], plain: bool, as_json: bool) -> None:

@@ -10,8 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpumon_static import config as configuration
-from gpumon_static import resources
+from gpumon_static import config_file, resources
 from gpumon_static.config import Config
 from gpumon_static.errors import ConfigError, GpumonError
 from gpumon_static.hostlist import split_commas
@@ -42,7 +41,7 @@ def write_config(directory: Path, wishes: Wishes) -> Config:
     except OSError as error:
         raise GpumonError(f"cannot write {path}: {error.strerror}") from error
     try:
-        return configuration.load(path)
+        return config_file.load(path)
     except ConfigError:
         path.unlink()
         raise

@@ -16,7 +16,7 @@ import pytest
 from gpumon_static import advice, check, check_surroundings
 from gpumon_static.check import Mark, Record
 from gpumon_static.collect.trace import Step
-from gpumon_static.config import load
+from gpumon_static.config_file import load
 from gpumon_static.model import Status
 from tests.builders import failed, gpu, host_config, reading
 from tests.command import PROGRAM, gpumon

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static import config, config_syntax, hostlist
+from gpumon_static import config, config_file, config_syntax, hostlist
 from gpumon_static.errors import ConfigError
 
 
 def load(tmp_path: Path, text: str, *, need_keys: bool = False) -> config.Config:
     path = tmp_path / "config.ini"
     path.write_text(text)
-    return config.load(path, need_keys=need_keys)
+    return config_file.load(path, need_keys=need_keys)
 
 
 def problems(tmp_path: Path, text: str, *, need_keys: bool = False) -> list[str]:
@@ -109,7 +109,7 @@ def test_paths_are_relative_to_the_config_file(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "config.ini").write_text("[common]\nhosts = 'a'\n[paths]\nsite = '/var/www/gpu-monitor'\n")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    loaded = config.load(Path("../config.ini"))
+    loaded = config_file.load(Path("../config.ini"))
     assert loaded.csv_path.resolve() == (tmp_path / "data/load_data.csv").resolve()
     assert loaded.page_path == Path("/var/www/gpu-monitor/index.html")
 
@@ -176,20 +176,20 @@ def test_syntax_errors_have_line_and_column(tmp_path: Path, text: str, where: st
 
 def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
-        config.load(tmp_path / "nothing.ini")
+        config_file.load(tmp_path / "nothing.ini")
     with pytest.raises(ConfigError, match="cannot be read"):
-        config.load(tmp_path)
+        config_file.load(tmp_path)
     (tmp_path / "x").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not UTF-8"):
-        config.load(tmp_path / "x")
+        config_file.load(tmp_path / "x")
 
 
 def test_the_config_file_is_found_by_option_then_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUMON_CONFIG", "/etc/gpumon.ini")
-    assert config.find(Path("mine.ini")) == Path("mine.ini")
-    assert config.find(None) == Path("/etc/gpumon.ini")
+    assert config_file.find(Path("mine.ini")) == Path("mine.ini")
+    assert config_file.find(None) == Path("/etc/gpumon.ini")
     monkeypatch.delenv("GPUMON_CONFIG")
-    assert config.find(None) == Path("config.ini")
+    assert config_file.find(None) == Path("config.ini")
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["Cc", "Cs"], blacklist_characters="#;\"'[{")))

@@ -19,7 +19,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.collect import known_hosts
 from gpumon_static.config import BusyConfig, Config
 from gpumon_static.demo import run, workload
@@ -40,7 +40,7 @@ LATER = NOW + timedelta(days=3)
 def write_config(cluster: DemoCluster, directory: Path) -> Config:
     path = directory / "config.ini"
     path.write_text(cluster.config_text(), encoding="utf-8")
-    return configuration.load(path, need_keys=True)
+    return config_file.load(path, need_keys=True)
 
 
 def comparable(reading: HostReading) -> HostReading:

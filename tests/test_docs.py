@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from gpumon_static import config
+from gpumon_static import config, config_file
 from gpumon_static.cli import main
 from gpumon_static.model import Status
 from gpumon_static.store import snapshot
@@ -24,7 +24,7 @@ def keys() -> list[tuple[str, str]]:
 
 def test_the_example_config_loads(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(EXAMPLE)
-    loaded = config.load(tmp_path / "config.ini")
+    loaded = config_file.load(tmp_path / "config.ini")
     assert [h.name for h in loaded.hosts][:2] == ["gpu01.lab.example", "gpu02.lab.example"]
     assert loaded.hosts[-1].gpus == 8
 
@@ -33,7 +33,7 @@ def test_the_example_config_loads(tmp_path: Path) -> None:
 def test_the_example_config_shows_the_defaults(tmp_path: Path, section: str, key: str) -> None:
     (tmp_path / "example.ini").write_text(EXAMPLE)
     (tmp_path / "bare.ini").write_text("[common]\nhosts = 'a'\n")
-    example, bare = (config.load(tmp_path / name) for name in ("example.ini", "bare.ini"))
+    example, bare = (config_file.load(tmp_path / name) for name in ("example.ini", "bare.ini"))
     assert getattr(getattr(example, section), key) == getattr(getattr(bare, section), key)
 
 
@@ -69,4 +69,4 @@ def test_every_column_is_in_the_readme(column: str) -> None:
 def test_the_config_in_the_readme_loads(tmp_path: Path) -> None:
     block = README.split("```toml\n")[1].split("```")[0]
     (tmp_path / "config.ini").write_text(block)
-    assert config.load(tmp_path / "config.ini").hosts
+    assert config_file.load(tmp_path / "config.ini").hosts

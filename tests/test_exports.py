@@ -16,7 +16,7 @@ from defusedxml import ElementTree
 from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.config import Config, PageConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import Disk, Fault, HostReading, Machine
@@ -342,7 +342,7 @@ def site(tmp_path: Path, more: str = "") -> Path:
 
 
 def rendered(directory: Path) -> None:
-    render(configuration.load(directory / "config.ini"), NOW)
+    render(config_file.load(directory / "config.ini"), NOW)
 
 
 def test_render_writes_them_beside_the_page(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from gpumon_static.collect import readers
-from gpumon_static.config import load
+from gpumon_static.config_file import load
 from tests.command import PROGRAM, gpumon, rows
 from tests.sshd import GpuHosts, free_port, keygen
 

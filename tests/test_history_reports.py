@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.config import load
+from gpumon_static.config_file import load
 from gpumon_static.durations import parse_duration
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import Gpu

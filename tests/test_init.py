@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config
+from gpumon_static import config, config_file
 from gpumon_static.init import Wishes, config_text, crontab_line, nginx_snippet
 from tests.command import PROGRAM, gpumon
 from tests.sshd import GpuHosts
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def load(tmp_path: Path, wishes: Wishes) -> config.Config:
     (tmp_path / "config.ini").write_text(config_text(wishes))
-    return config.load(tmp_path / "config.ini")
+    return config_file.load(tmp_path / "config.ini")
 
 
 def test_the_config_has_what_was_asked_for_and_every_other_key_explained(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_what_was_not_asked_for_keeps_its_default(tmp_path: Path) -> None:
     loaded = load(tmp_path, Wishes("a"))
     bare = tmp_path / "bare.ini"
     bare.write_text("[common]\nhosts = 'a'\n")
-    plain = config.load(bare)
+    plain = config_file.load(bare)
     assert (loaded.fetch, loaded.site, loaded.busy) == (plain.fetch, plain.site, plain.busy)
     assert [replace(h, said=frozenset()) for h in loaded.hosts] == [
         replace(h, said=frozenset()) for h in plain.hosts
@@ -124,5 +124,5 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
         pass
     os.close(control)
     assert running.wait() == 0, shown.decode()
-    loaded = config.load(tmp_path / "config.ini")
+    loaded = config_file.load(tmp_path / "config.ini")
     assert [(h.name, h.user) for h in loaded.hosts] == [("gpu1", "ada"), ("gpu2", "ada"), ("gpu3", "ada")]

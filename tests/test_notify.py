@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.config import Config, HostConfig, NotifyConfig
 from gpumon_static.model import Fault, HostReading
 from gpumon_static.publish.news import tell
@@ -349,7 +349,7 @@ def test_the_examples_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", f"{stand_in.parent}:/usr/bin:/bin")
     written = json.dumps(EXAMPLES[program])
     (tmp_path / "config.ini").write_text(f"[common]\nhosts = 'n1'\n[notify]\ncommand = {written}\n")
-    assert told(configuration.load(tmp_path / "config.ini"), event(kind="host-up")) == []
+    assert told(config_file.load(tmp_path / "config.ini"), event(kind="host-up")) == []
     said = (tmp_path / "said").read_text()
     assert "n1 is back" in said
     assert "It gave no data for" in said

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.errors import ConfigError, GpumonError
 from gpumon_static.publish.branding import PAPER, Branding, image_kind, readable
 from gpumon_static.render import render
@@ -31,7 +31,7 @@ group = "language"
 def rendered(folder: Path, site: str) -> Path:
     path = folder / "config.ini"
     path.write_text(HOSTS + site)
-    config = configuration.load(path)
+    config = config_file.load(path)
     if not config.csv_path.exists():
         snapshot.write(config.csv_path, [reading("a", [busy_gpu()]), reading("b", [gpu()])])
     return render(config, NOW).parent
@@ -101,7 +101,7 @@ def test_the_main_page_can_be_said_in_the_list_too(tmp_path: Path) -> None:
 def test_what_is_wrong_with_the_sites_config_is_said(tmp_path: Path, pages: str, problem: str) -> None:
     (tmp_path / "config.ini").write_text(HOSTS + pages)
     with pytest.raises(ConfigError) as caught:
-        configuration.load(tmp_path / "config.ini")
+        config_file.load(tmp_path / "config.ini")
     assert len(caught.value.problems) == 1
     assert problem in caught.value.problems[0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.collect.connect import Endpoint
 from gpumon_static.collect.ssh_config import Targets
 from gpumon_static.collect.target import Target
@@ -42,7 +42,7 @@ def target(directory: Path, ssh_config: str, ini: str = "", hosts: str = "'node9
     )
     if "[fetch]" not in ini:
         path.write_text(path.read_text() + "[fetch]\nssh_config = 'ssh_config'\n")
-    host = configuration.load(path).hosts[0]
+    host = config_file.load(path).hosts[0]
     return Targets([directory / "ssh_config"]).of(host)
 
 
@@ -164,14 +164,14 @@ def test_a_file_that_is_included_in_a_block_counts_as_ssh_has_it(
 def test_without_any_ssh_config(tmp_path: Path, home: Path) -> None:
     (home / ".ssh/config").write_text("Host *\n  Port 9\n")
     (tmp_path / "config.ini").write_text("[common]\nhosts = ['node9']\n[fetch]\nssh_config = ''\n")
-    host = configuration.load(tmp_path / "config.ini").hosts[0]
+    host = config_file.load(tmp_path / "config.ini").hosts[0]
     assert host.ssh_config is None
     assert Targets([]).of(host).at == Endpoint("node9", 22)
 
 
 def test_the_users_own_file_is_the_default_and_may_be_missing(tmp_path: Path, home: Path) -> None:
     (tmp_path / "config.ini").write_text("[common]\nhosts = ['node9']\n")
-    host = configuration.load(tmp_path / "config.ini", need_keys=True).hosts[0]
+    host = config_file.load(tmp_path / "config.ini", need_keys=True).hosts[0]
     assert host.ssh_config == home / ".ssh/config"
     assert Targets([home / ".ssh/config"]).of(host).at == Endpoint("node9", 22)
 
@@ -191,7 +191,7 @@ def test_a_file_that_is_named_must_be_there_and_make_sense(tmp_path: Path) -> No
 def test_users_that_a_shell_would_read_are_refused(tmp_path: Path, user: str) -> None:
     (tmp_path / "config.ini").write_text(f"[common]\nhosts = ['node9']\nuser = '{user}'\n")
     with pytest.raises(ConfigError, match="is not a user name"):
-        configuration.load(tmp_path / "config.ini")
+        config_file.load(tmp_path / "config.ini")
 
 
 def test_the_name_on_the_page_is_that_of_config_ini(gpu_hosts: GpuHosts, home: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.collect import openssh, readers
 from gpumon_static.collect.fan_out import fan_out
 from gpumon_static.model import HostReading
@@ -31,7 +31,7 @@ def openssh_config(hosts: GpuHosts, directory: Path, *addresses: str, more: str 
 
 
 def read(config_path: Path) -> list[HostReading]:
-    config = configuration.load(config_path, need_keys=True)
+    config = config_file.load(config_path, need_keys=True)
     with readers.for_hosts(config.path, config.hosts, lambda: NOW) as reader:
         return fan_out(
             config.hosts, reader, workers=8, deadline=60, clock=lambda: NOW, patience=reader.patience
@@ -55,7 +55,7 @@ def test_the_readings_are_the_same(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
 def test_each_host_may_have_its_own_transport(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     one, other = gpu_hosts.add_xml(xml("one")), gpu_hosts.add_xml(xml("other"))
     config = gpu_hosts.config(tmp_path, one, other, more=f"[hosts.'{other}']\ntransport = 'openssh'\n")
-    assert [h.transport for h in configuration.load(config).hosts] == ["paramiko", "openssh"]
+    assert [h.transport for h in config_file.load(config).hosts] == ["paramiko", "openssh"]
     assert [r.gpus[0].uuid for r in read(config)] == ["GPU-one", "GPU-other"]
 
 

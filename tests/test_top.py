@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.collect import readers
 from gpumon_static.collect.session import Session
 from gpumon_static.config import Config
@@ -239,7 +239,7 @@ def test_a_session_keeps_its_connection(
     address = gpu_hosts.add(f"echo $SSH_CONNECTION >> {seen_by}; cat {CAPTURE}")
     path = gpu_hosts.config(tmp_path, address)
     path.write_text(path.read_text().replace("[fetch]\n", f"[fetch]\ntransport = '{transport}'\n"))
-    setup = configuration.load(path)
+    setup = config_file.load(path)
     with readers.for_hosts(path, setup.hosts, lambda: datetime.now(UTC)) as shared:
         session = Session(setup.hosts[0], shared, lambda: shared)
         read = [session.read() for _ in range(3)]
@@ -257,7 +257,7 @@ def test_a_session_that_failed_starts_anew(tmp_path: Path, home: Path, gpu_hosts
     known = tmp_path / "known_hosts"
     right = known.read_text()
     known.write_text("")
-    setup = configuration.load(path)
+    setup = config_file.load(path)
 
     def anew() -> readers.Readers:
         return readers.for_hosts(path, setup.hosts, lambda: datetime.now(UTC))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from gpumon_static import config as configuration
+from gpumon_static import config_file
 from gpumon_static.config import Config
 from gpumon_static.demo import DEFAULT_DIRECTORY, past
 from gpumon_static.demo.cluster import DemoCluster
@@ -41,7 +41,7 @@ def demo(
     with _own(directory), DemoCluster(spec, directory, clock()) as cluster:
         config_path = directory / "config.ini"
         config_path.write_text(cluster.config_text(), encoding="utf-8")
-        config = configuration.load(config_path, need_keys=True)
+        config = config_file.load(config_path, need_keys=True)
         say(f"lab      {len(cluster.hosts)} SSH hosts on 127.0.0.1, seed {spec.seed}")
         if days:
             _make_past(config, cluster, clock(), days, say)
