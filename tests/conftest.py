@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,10 @@ from hypothesis import settings
 from tests.sshd import GpuHosts
 
 pytest_plugins = ["tests.browser"]
+
+# A shell that starts the tests in the background tells them, and all they start, to pass over Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("gpumon", deadline=None, max_examples=100)
 settings.load_profile("gpumon")

@@ -25,6 +25,8 @@ want prometheus-node-exporter prometheus-node-exporter
 want openssl openssl
 # What an admin's machine has: the steps of the README make their venv with it.
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+# What Ansible asks Debian's packages with.
+/usr/bin/python3 -c 'import apt' 2>/dev/null || missing="$missing python3-apt"
 # What Playwright's own program is linked with, and what Chromium writes with.
 /sbin/ldconfig -p | grep -q 'libatomic\.so\.1' || missing="$missing libatomic1"
 ls /usr/share/fonts/truetype/* >/dev/null 2>&1 || missing="$missing fonts-dejavu-core"

@@ -123,7 +123,6 @@ def test_the_playbook_puts_it_up_changes_nothing_twice_and_takes_it_away(
     play(machine, "-e", "gpumon_schedule=cron")
     assert sandbox.path("/etc/cron.d/gpumon-static").exists()
     assert "gpumon-static" not in sandbox.sh("systemctl list-timers --no-pager --all")
-    assert set(play(machine, "-e", "gpumon_schedule=cron").values()) == {0}
     play(machine, "-e", "gpumon_state=absent")
     for gone in ("/etc/cron.d/gpumon-static", "/etc/gpumon-static", "/opt/gpumon-static", "/var/lib/gpumon-static",
                  "/usr/local/bin/gpumon-probe", "/etc/nginx/conf.d/gpu-monitor.conf", "/var/www/gpu-monitor",

@@ -297,7 +297,7 @@ def test_the_users_table_tells_who_holds_what_where_with_a_total(page: Page) -> 
     expect(rows.nth(0).locator("td")).to_have_text(["alice", "2", "80 GB", "2", "node1: 1; node2: 1"])
     expect(rows.nth(1).locator("td")).to_have_text(["mia", "1", "4.9 GB", "1", "node4: 0:1"])
     expect(rows.nth(2).locator("td")).to_have_text(["bob", "1", "2.0 GB", "1", "node2: 2"])
-    expect(page.locator(".people tfoot")).to_have_text(re.compile(r"3 in all\s*4\s*87 GB\s*4"))
+    expect(page.locator(".people tfoot")).to_have_text(re.compile(r"3 users\s*4\s*87 GB\s*4"))
 
 
 def test_the_users_table_sorts(page: Page) -> None:
