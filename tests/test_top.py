@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -167,7 +168,7 @@ def test_a_host_that_fails_is_asked_later_and_later(tmp_path: Path, monkeypatch:
         raise HostError(Status.REFUSED, "no")
 
     monkeypatch.setattr(Session, "read", refuse)
-    watch = Watch(tmp_path, [host_config("n1", transport="local")], 0.2, lambda: NOW)
+    watch = Watch(tmp_path, [host_config("n1", transport="local")], 8, 0.2, lambda: NOW)
     watch.start()
     time.sleep(4)
     watch.stop()
@@ -241,8 +242,11 @@ def test_a_session_keeps_its_connection(
     path.write_text(path.read_text().replace("[fetch]\n", f"[fetch]\ntransport = '{transport}'\n"))
     setup = config_file.load(path)
     with readers.for_hosts(path, setup.hosts, lambda: datetime.now(UTC)) as shared:
-        session = Session(setup.hosts[0], shared, lambda: shared)
+        turn = MagicMock()
+        session = Session(setup.hosts[0], shared, lambda: shared, turn)
         read = [session.read() for _ in range(3)]
+        # Who is connected waits for nobody; hundreds that are not take turns.
+        assert turn.__enter__.call_count == 1
         assert [r.status for r in read] == [Status.OK] * 3
         assert [len(r.gpus) for r in read] == [1, 1, 1]
         session.close()
@@ -352,7 +356,7 @@ def test_a_disk_that_fills_up_later_does_not_end_it(tmp_path: Path) -> None:
         def add(self, _: HostReading) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    watch = Watch(tmp_path, [], 5, lambda: NOW)
+    watch = Watch(tmp_path, [], 8, 5, lambda: NOW)
     watch._answers.put(reading("n9", [gpu()]))
     log = Full(tmp_path / "log")
     after = with_news(view(), watch, log)

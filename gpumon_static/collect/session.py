@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,9 +29,19 @@ KEEPALIVE_SECONDS = 30
 
 
 class Session:
-    def __init__(self, host: HostConfig, shared: Readers, anew: Callable[[], Readers]) -> None:
-        """`shared`: what the hosts have in common; `anew`: the same for this host alone, after a failure."""
+    def __init__(
+        self,
+        host: HostConfig,
+        shared: Readers,
+        anew: Callable[[], Readers],
+        turn: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """`shared`: what the hosts have in common; `anew`: the same for this host alone, after a failure.
+
+        `turn`: entered to connect, so that hundreds of hosts do not do that at once.
+        """
         self._host = host
+        self._turn = turn or nullcontext()
         self._readers = shared
         self._anew = anew
         self._own: Readers | None = None
@@ -49,6 +59,10 @@ class Session:
             self._has_failed = False
         started = time.monotonic()
         try:
+            if not self._is_connected:
+                with self._turn:
+                    started = time.monotonic()
+                    self._connect()
             output = probe.text(self._output())
         except BaseException:
             self._has_failed = True
@@ -61,31 +75,42 @@ class Session:
         self._disconnect()
         self._end_own()
 
+    @property
+    def _is_connected(self) -> bool:
+        if self._host.transport == "openssh":
+            return self._master is not None and self._master.poll() is None
+        return self._host.transport == "local" or (
+            self._transport is not None and self._transport.is_active()
+        )
+
+    def _connect(self) -> None:
+        if self._host.transport == "openssh":
+            self._end_master()
+            self._master = self._start_master(self._control_path)
+        else:
+            assert self._readers.ssh
+            self._transport = self._readers.ssh.connect(self._host)
+            self._transport.set_keepalive(KEEPALIVE_SECONDS)
+
     def _output(self) -> bytes:
         if self._host.transport == "local":
             return self._readers.output(self._host).encode()
         if self._host.transport == "openssh":
-            return OpensshReader(self._readers.programs, self._control_path())(self._host, SILENT)
+            return OpensshReader(self._readers.programs, self._control_path)(self._host, SILENT)
         from gpumon_static.collect.ssh import run_probe
 
-        assert self._readers.ssh
-        if self._transport is None or not self._transport.is_active():
-            self._transport = self._readers.ssh.connect(self._host)
-            self._transport.set_keepalive(KEEPALIVE_SECONDS)
+        assert self._transport
         seconds = self._host.connect_timeout
         budget = Budget(seconds, f"the connection is open, and no command starts within {seconds:g} s")
         return run_probe(self._transport, self._host, budget, SILENT)
 
-    def _control_path(self) -> Path | None:
-        """The socket of our master connection, which is started if it does not run."""
+    @property
+    def _control_path(self) -> Path:
+        """The socket of our master connection."""
         if self._directory is None:
             # Short, whatever TMPDIR says: the path of a socket has room for a hundred letters.
             self._directory = tempfile.TemporaryDirectory(prefix="gpumon-", dir="/tmp")
-        path = Path(self._directory.name) / "ssh"
-        if self._master is None or self._master.poll() is not None:
-            self._end_master()
-            self._master = self._start_master(path)
-        return path
+        return Path(self._directory.name) / "ssh"
 
     def _start_master(self, path: Path) -> subprocess.Popen[bytes]:
         words = openssh.arguments(self._host, path)

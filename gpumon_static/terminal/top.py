@@ -33,7 +33,7 @@ def top(
         raise GpumonError("top needs a terminal; for a pipe there is: gpumon-static show --live")
     config = replace(config, hosts=tuple(hosts))
     log = RntopLog(output) if output else None
-    watch = Watch(config.path, hosts, interval, clock)
+    watch = Watch(config.path, hosts, config.fetch.workers, interval, clock)
     try:
         with Screen() as screen:
             watch.start()

@@ -28,8 +28,11 @@ Clock = Callable[[], datetime]
 
 
 class Watch:
-    def __init__(self, config_path: Path, hosts: Sequence[HostConfig], interval: float, clock: Clock) -> None:
-        """Raises `ConfigError` where a key or known_hosts file cannot be used."""
+    def __init__(
+        self, config_path: Path, hosts: Sequence[HostConfig], workers: int, interval: float, clock: Clock
+    ) -> None:
+        """`workers`: so many connect at once. Raises `ConfigError` where a key file cannot be used."""
+        self._turn = threading.Semaphore(workers)
         self._shared = readers.for_hosts(config_path, hosts, clock)
         self._interval = interval
         self._clock = clock
@@ -75,7 +78,7 @@ class Watch:
             self._made_anew.append(made)
             return made
 
-        session = Session(host, self._shared, anew)
+        session = Session(host, self._shared, anew, self._turn)
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
