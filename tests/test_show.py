@@ -226,6 +226,13 @@ def lab(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_in_a_pipe_no_column_is_cut_off(lab: Path) -> None:
+    lines = gpumon("show", "-p", "-d", "-t", cwd=lab).stdout.splitlines()
+    heads = "Node GPU Model Memory GiB Mem Util Fan Temp Power W Seen User PID GiB Time Process"
+    assert lines[0].split() == heads.split()
+    assert any(line.endswith("python") and len(line) > 80 for line in lines)
+
+
 def test_a_terminal_has_colours_and_a_pipe_has_none(lab: Path) -> None:
     piped = gpumon("show", cwd=lab)
     assert (piped.returncode, piped.stderr) == (0, "")

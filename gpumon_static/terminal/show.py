@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import click
 from rich.text import Text
 
 from gpumon_static.config import Config
@@ -27,7 +28,7 @@ from gpumon_static.terminal.text import UNITS, memory, percent, plain, share
 from gpumon_static.terminal.totals import total
 
 if TYPE_CHECKING:
-    from rich.console import Console, OverflowMethod
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,11 @@ def show(console: Console, survey: Survey, choice: Choice, look: Look) -> None:
     """On a terminal it fits the width; in a pipe it is as wide as it takes."""
     width = console.width if console.is_terminal else None
     for line in table(chosen(survey, choice), choice, look, width):
-        overflow: OverflowMethod | None = "crop" if line.no_wrap else None
-        console.print(line, soft_wrap=width is None, no_wrap=line.no_wrap, overflow=overflow)
+        if width is None:
+            # Not through rich, which takes a pipe for a terminal of 80 columns.
+            click.echo(line.plain, file=console.file)
+        else:
+            console.print(line, no_wrap=line.no_wrap, overflow="crop" if line.no_wrap else None)
 
 
 def table(survey: Survey, choice: Choice, look: Look, width: int | None) -> Iterator[Text]:
