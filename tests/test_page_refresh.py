@@ -160,8 +160,8 @@ def test_what_was_freed_since_the_last_visit_is_marked(open_page: OpenPage, site
     site.write(page_of(lab()))
     page = open_page(url=site.url).page
     expect(page.locator("#since")).to_be_hidden()
-    page.clock.set_system_time(NOW + timedelta(hours=2))
-    site.write(page_of(lab(node2_is_free=True), now=NOW + timedelta(hours=2)))
+    page.clock.set_system_time(NOW + timedelta(hours=2, minutes=5))
+    site.write(page_of(lab(node2_is_free=True), now=NOW + timedelta(hours=2, minutes=5)))
     page.reload()
     expect(page.locator("#since")).to_have_text("1 freed since your last visit, 2 h ago")
     expect(page.locator(".card.freed")).to_have_id("host-node2:1")
