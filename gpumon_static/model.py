@@ -6,7 +6,8 @@ Texts are single lines without control characters and never empty; the parsers s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -100,6 +101,14 @@ class Gpu:
     def all_processes(self) -> tuple[Process, ...]:
         return self.processes + tuple(p for s in self.slices for p in s.processes)
 
+    def with_processes(self, change: Callable[[Process], Process]) -> Gpu:
+        """The same GPU, with each process of it and of its slices changed."""
+        return replace(
+            self,
+            processes=tuple(map(change, self.processes)),
+            slices=tuple(replace(s, processes=tuple(map(change, s.processes))) for s in self.slices),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Disk:
@@ -148,3 +157,6 @@ class HostReading:
     @property
     def ok(self) -> bool:
         return self.status is Status.OK
+
+    def with_processes(self, change: Callable[[Process], Process]) -> HostReading:
+        return replace(self, gpus=tuple(gpu.with_processes(change) for gpu in self.gpus))

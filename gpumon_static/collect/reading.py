@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from gpumon_static.collect import machine, nvidia_smi, probe, ps
 from gpumon_static.collect.text import whole
-from gpumon_static.model import Gpu, HostReading
+from gpumon_static.model import HostReading
 
 
 def parse(host: str, output: str, fetched_at: datetime) -> HostReading:
@@ -25,18 +24,8 @@ def parse(host: str, output: str, fetched_at: datetime) -> HostReading:
         fetched_at=fetched_at,
         driver_version=report.driver_version,
         cuda_version=report.cuda_version,
-        gpus=tuple(_with_owners(gpu, processes) for gpu in report.gpus),
+        gpus=tuple(gpu.with_processes(processes.complete) for gpu in report.gpus),
         machine=machine.parse(sections),
         warning=report.warning,
         note=report.note,
-    )
-
-
-def _with_owners(gpu: Gpu, processes: ps.ProcessTable) -> Gpu:
-    return replace(
-        gpu,
-        processes=tuple(processes.complete(p) for p in gpu.processes),
-        slices=tuple(
-            replace(s, processes=tuple(processes.complete(p) for p in s.processes)) for s in gpu.slices
-        ),
     )

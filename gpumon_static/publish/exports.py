@@ -68,16 +68,4 @@ def _csv_readings(survey: Survey, show_command_lines: bool) -> list[HostReading]
         user = None if survey.tier is Tier.COUNTS else process.user
         return replace(process, user=user, command_line=process.command_line if show_command_lines else None)
 
-    return [_with_processes(host.reading, told) for host in survey.hosts if host.reading]
-
-
-def _with_processes(reading: HostReading, told: Callable[[Process], Process]) -> HostReading:
-    gpus = tuple(
-        replace(
-            gpu,
-            processes=tuple(map(told, gpu.processes)),
-            slices=tuple(replace(s, processes=tuple(map(told, s.processes))) for s in gpu.slices),
-        )
-        for gpu in reading.gpus
-    )
-    return replace(reading, gpus=gpus)
+    return [host.reading.with_processes(told) for host in survey.hosts if host.reading]

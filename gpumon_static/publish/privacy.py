@@ -37,17 +37,8 @@ def veil(
 def _veiled(
     reading: HostReading, hide: Callable[[Process], Process], clean: Callable[[str], str]
 ) -> HostReading:
-    gpus = tuple(
-        replace(
-            gpu,
-            processes=tuple(map(hide, gpu.processes)),
-            slices=tuple(replace(s, processes=tuple(map(hide, s.processes))) for s in gpu.slices),
-        )
-        for gpu in reading.gpus
-    )
     return replace(
-        reading,
-        gpus=gpus,
+        reading.with_processes(hide),
         error=clean(reading.error) if reading.error else reading.error,
         warning=clean(reading.warning) if reading.warning else reading.warning,
         note=clean(reading.note) if reading.note else reading.note,

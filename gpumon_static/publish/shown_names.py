@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gpumon_static.model import HostReading, Process
@@ -12,7 +12,11 @@ from gpumon_static.publish.words import clip
 
 def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) -> list[HostReading]:
     """`[users]` in the config has a name for a login."""
-    return _changed(readings, lambda p: replace(p, user=users.get(p.user, p.user)) if p.user else p)
+
+    def shown(process: Process) -> Process:
+        return replace(process, user=users.get(process.user, process.user)) if process.user else process
+
+    return [reading.with_processes(shown) for reading in readings]
 
 
 def logins_of(users: Mapping[str, str]) -> dict[str, str]:
@@ -25,21 +29,8 @@ def logins_of(users: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_command_lines(readings: Iterable[HostReading]) -> list[HostReading]:
-    return _changed(readings, lambda p: replace(p, command_line=None) if p.command_line else p)
 
+    def without(process: Process) -> Process:
+        return replace(process, command_line=None) if process.command_line else process
 
-def _changed(readings: Iterable[HostReading], change: Callable[[Process], Process]) -> list[HostReading]:
-    return [
-        replace(
-            reading,
-            gpus=tuple(
-                replace(
-                    gpu,
-                    processes=tuple(map(change, gpu.processes)),
-                    slices=tuple(replace(s, processes=tuple(map(change, s.processes))) for s in gpu.slices),
-                )
-                for gpu in reading.gpus
-            ),
-        )
-        for reading in readings
-    ]
+    return [reading.with_processes(without) for reading in readings]

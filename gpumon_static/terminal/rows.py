@@ -10,6 +10,7 @@ from gpumon_static.health import RULES
 from gpumon_static.model import GONE, Process
 from gpumon_static.publish.names import short_model
 from gpumon_static.publish.survey import Place, SurveyedHost
+from gpumon_static.publish.tooltips import ENDED, UNKNOWN
 from gpumon_static.publish.words import duration
 from gpumon_static.state import State
 from gpumon_static.terminal.layout import Cell, Column, Row
@@ -184,4 +185,4 @@ def owner(process: Process) -> str:
         return process.user
     if process.uid is not None:
         return f"uid {process.uid}"
-    return "ended process" if process.state == GONE else "unknown user"
+    return ENDED if process.state == GONE else UNKNOWN
