@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
 from tests.builders import NOW
 
@@ -118,3 +118,16 @@ def _watch(page: Page) -> Opened:
     page.on("dialog", dismiss)
     page.on("request", lambda request: opened.requests.append(request.url))
     return opened
+
+
+def copies(page: Page, button: Locator) -> None:
+    """Clicks, and sees that the button says so: it does for a moment only."""
+    page.evaluate(
+        """() => {
+          window.said = "";
+          const watch = new MutationObserver(() => (window.said += document.body.innerText));
+          watch.observe(document.body, { subtree: true, childList: true });
+        }"""
+    )
+    button.click()
+    page.wait_for_function(r"() => /(?<!not )\bcopied\b/.test(said)")

@@ -78,12 +78,15 @@ def machine() -> Iterator[tuple[Sandbox, Path]]:
 
 
 def play(machine: tuple[Sandbox, Path], *more: str) -> dict[str, int]:
-    """Run the playbook; returns how many tasks changed something, by host."""
+    """Run the playbook; returns how many tasks changed something, by host.
+
+    One host at a time: here they are one and the same machine.
+    """
     sandbox, directory = machine
     wheel = next((directory / "wheels").glob("gpumon_static-*.whl"))
     done = sandbox.run(
         "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "ANSIBLE_NOCOLOR=1", "ANSIBLE_PIPELINING=1", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={directory}/wheels",
-        f"{PROGRAMS}/ansible-playbook", "-i", f"{directory}/inventory.ini", f"{PLAYBOOK}/site.yml",
+        f"{PROGRAMS}/ansible-playbook", "--forks", "1", "-i", f"{directory}/inventory.ini", f"{PLAYBOOK}/site.yml",
         "-e", f"gpumon_package={wheel}", *more,
         timeout=400,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from gpumon_static.model import GONE, Gpu, HostReading, Machine, Status
 from gpumon_static.publish.html import render_page
 from gpumon_static.publish.view import build_page
-from tests.browser import OpenPage, Site
+from tests.browser import OpenPage, Site, copies
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, process, reading, slices
 
 TWO_MINUTES_LATER = READ_AT + timedelta(minutes=2)
@@ -186,8 +186,7 @@ def test_a_tall_tooltip_scrolls_by_keyboard(open_page: OpenPage) -> None:
 def test_the_uuid_in_a_tooltip_can_be_copied(open_page: OpenPage) -> None:
     page = open_page(html_of(reading("a", [gpu(0)])), permissions=["clipboard-read", "clipboard-write"]).page
     card(page, "host-a:0").hover()
-    tip(page, "host-a:0").get_by_role("button", name="Copy GPU-00000000").click()
-    expect(tip(page, "host-a:0").get_by_text("copied")).to_be_visible()
+    copies(page, tip(page, "host-a:0").get_by_role("button", name="Copy GPU-00000000"))
     assert page.evaluate("navigator.clipboard.readText()") == "GPU-00000000-1111-2222-3333-444444444444"
 
 

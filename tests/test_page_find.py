@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from gpumon_static.publish.html import render_page
 from gpumon_static.publish.view import build_page
-from tests.browser import OpenPage
+from tests.browser import OpenPage, copies
 from tests.builders import NOW, busy_gpu, config, host_config, reading
 from tests.labs import HOSTS, lab, page_of
 
@@ -257,8 +257,7 @@ def test_the_picker_copies_what_is_needed_to_run(open_page: OpenPage) -> None:
     page.get_by_label("GPUs", exact=True).first.fill("2")
     assert copied(page) == ["ssh node1", "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2"]
     assert query(page) == "?n=2"
-    page.get_by_role("button", name="copy CUDA devices").click()
-    expect(page.locator("#answers").get_by_text("copied")).to_be_visible()
+    copies(page, page.get_by_role("button", name="copy CUDA devices"))
     assert page.evaluate("navigator.clipboard.readText()") == copied(page)[1]
 
 
@@ -282,8 +281,7 @@ def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> N
 def test_on_plain_http_copying_works_without_the_clipboard_api(open_page: OpenPage) -> None:
     page = open_page(page_of(lab()), permissions=["clipboard-read", "clipboard-write"]).page
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
-    page.get_by_role("button", name="copy ssh").first.click()
-    expect(page.locator("#answers").get_by_text("copied")).to_be_visible()
+    copies(page, page.get_by_role("button", name="copy ssh").first)
     page.evaluate("delete navigator.clipboard")
     assert page.evaluate("navigator.clipboard.readText()") == copied(page)[0]
 

@@ -44,6 +44,34 @@ def test_a_change_comes_in_place(opened: Opened, site: Site) -> None:
     assert set(site.asked) == {"/"}
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ('\n<section class="host', '\n<section data-lab="1" class="host'),
+        ("</header>\n<ul", "</header>\n<section>a part of their own</section>\n<ul"),
+    ],
+)
+def test_hosts_of_a_labs_own_template_are_renewed_too(
+    open_page: OpenPage, site: Site, ours: str, theirs: str
+) -> None:
+    site.write(page_of(lab(), refresh=1).replace(ours, theirs))
+    page = open_page(url=site.url).page
+    site.write(page_of(lab(node2_is_free=True), now=LATER, refresh=1).replace(ours, theirs))
+    expect(page.locator("[id='host-node2:1'] .state")).to_have_text("free")
+    expect(page.locator("#hosts > .host")).to_have_count(5)
+    expect(page.locator("#hosts .card[tabindex]")).to_have_count(10)
+
+
+def test_what_has_not_changed_stays_as_it_is(opened: Opened, site: Site) -> None:
+    page = opened.page
+    page.evaluate("for (const card of document.querySelectorAll('.card')) card.kept = true")
+    change(site)
+    expect(page.locator("[id='host-node2:1'] .state")).to_have_text("free")
+    kept = "id => document.getElementById(id).kept === true"
+    assert page.evaluate(kept, "host-node1:0") is True
+    assert page.evaluate(kept, "host-node2:0") is False
+
+
 def test_scroll_search_focus_and_an_open_tooltip_outlive_a_refresh(opened: Opened, site: Site) -> None:
     page = opened.page
     page.get_by_role("searchbox").fill("node")
