@@ -15,6 +15,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import paramiko
 import pytest
@@ -25,6 +27,7 @@ from gpumon_static.config import BusyConfig, Config
 from gpumon_static.demo import run, workload
 from gpumon_static.demo.cluster import DemoCluster
 from gpumon_static.demo.lab import DemoSpec
+from gpumon_static.demo.server import _run
 from gpumon_static.demo.site import serve_site
 from gpumon_static.fetch import fetch
 from gpumon_static.model import HostReading, Status
@@ -327,3 +330,10 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_program_that_reads_late_gets_all_of_its_input() -> None:
+    channel = SimpleNamespace(closed=False)
+    late = ["sh", "-c", "sleep 0.6; wc -c"]
+    output, errors, status = _run(late, b"x" * 300_000, os.environ, cast("Any", channel))
+    assert (output.strip(), errors, status) == (b"300000", b"", 0)

@@ -9,6 +9,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -150,24 +151,22 @@ def _run(
     if channel.closed:
         raise EOFError
     end = time.monotonic() + LONGEST
-    pending: bytes | None = stdin
-    with subprocess.Popen(
-        arguments,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    ) as process:
-        try:
-            while True:
-                try:
-                    output, errors = process.communicate(pending, timeout=0.25)
-                    return output, errors, process.returncode
-                except subprocess.TimeoutExpired:
-                    pending = None
-                    if channel.closed or time.monotonic() > end:
-                        raise EOFError from None
-        finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+    pipe = subprocess.PIPE
+    # A file, not a pipe: some releases of Python forget what was not yet written when they are asked again.
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        with subprocess.Popen(
+            arguments, stdin=file, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+        ) as process:
+            try:
+                while True:
+                    try:
+                        output, errors = process.communicate(timeout=0.25)
+                        return output, errors, process.returncode
+                    except subprocess.TimeoutExpired:
+                        if channel.closed or time.monotonic() > end:
+                            raise EOFError from None
+            finally:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
