@@ -34,7 +34,8 @@ OUR_DEVICES = """
 mount --rbind /dev {base}/root/dev
 mount -t proc proc {base}/root/proc
 """
-# systemd writes into /dev, and wants a control group of its own. It must not set our kernel.
+# systemd writes into /dev, and wants a control group of its own. It must not set our kernel, nor sweep /tmp, where the
+# checkout may be.
 DEVICES_OF_ITS_OWN = """
 mount -t tmpfs tmpfs {base}/root/dev
 mkdir {base}/root/dev/shm {base}/root/dev/pts
@@ -49,7 +50,7 @@ mount -t cgroup2 cgroup2 {base}/root/sys/fs/cgroup
 mount -t proc proc {base}/root/proc
 mount --bind -o ro {base}/root/proc/sys {base}/root/proc/sys
 mount -o remount,bind,ro {base}/root/proc/sys
-for unit in modules-load remount-fs sysctl udevd udev-trigger; do
+for unit in modules-load remount-fs sysctl tmpfiles-setup tmpfiles-clean udevd udev-trigger; do
   ln -s /dev/null {base}/root/etc/systemd/system/systemd-$unit.service
 done
 """
