@@ -316,3 +316,10 @@ def test_what_nvidia_smi_does_not_know_is_never_zero(word: str) -> None:
         )
     ).gpus[0]
     assert (gpu.utilization, gpu.fan_percent, gpu.memory_used_mib, gpu.memory_total_mib) == (None,) * 4
+
+
+def test_a_host_that_nests_without_end_tells_what_is_within_reach() -> None:
+    nested = "<a>" * 20_000 + "</a>" * 20_000
+    gpu = f"<gpu><uuid>GPU-1</uuid>{nested}</gpu>"
+    report = nvidia_smi.parse(f"<nvidia_smi_log>{gpu}</nvidia_smi_log>")
+    assert [gpu.uuid for gpu in report.gpus] == ["GPU-1"]

@@ -30,6 +30,9 @@ T = TypeVar("T")
 Texts = Mapping[str, Sequence[str | None]]
 """What the tags below an element say, by their path: `fb_memory_usage/used`."""
 
+DEEPEST = 6
+"""Tags in a path; no driver has used more than four, and a host that lies may nest a million."""
+
 _START = re.compile(r"<\?xml|<(?:\w+:)?nvidia_smi_log")
 _END = re.compile(r"</(?:\w+:)?nvidia_smi_log\s*>")
 _SCHEMA = re.compile(r"<!DOCTYPE[^>]*?nvsmi_device_v(\d+)\.dtd")
@@ -84,14 +87,14 @@ def texts(element: Element) -> Texts:
     """In one walk: a GPU is asked for a hundred paths. The empty path has the element's own text."""
     found: dict[str, list[str | None]] = {"": [element.text]}
 
-    def walk(parent: Element, path: str) -> None:
+    def walk(parent: Element, path: str, depth: int) -> None:
         for child in parent:
             here = path + child.tag
             found.setdefault(here, []).append(child.text)
-            if len(child):
-                walk(child, here + "/")
+            if depth < DEEPEST and len(child):
+                walk(child, here + "/", depth + 1)
 
-    walk(element, "")
+    walk(element, "", 1)
     return found
 
 
