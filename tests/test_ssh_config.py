@@ -151,7 +151,8 @@ INCLUDED = "Port 1000\nHost node9\n  User nine\nHost other\n  User other\nMatch 
 def test_a_file_that_is_included_in_a_block_counts_as_ssh_has_it(
     tmp_path: Path, around: str, name: str
 ) -> None:
-    (tmp_path / "more").write_text(INCLUDED)
+    (tmp_path / "deep").write_text("Host nobody\n  HostName nowhere\n")
+    (tmp_path / "more").write_text(f"Include {tmp_path}/deep\n{INCLUDED}")
     text = f"{around}  Include {tmp_path}/more\n  HostName inside\nHost *\n  Port 22\n  User last\n"
     found = target(tmp_path, text, hosts=f"'{name}'")
     command = ["ssh", "-G", "-F", str(tmp_path / "ssh_config"), name]

@@ -25,7 +25,7 @@ def read(file: Path) -> str:
 
 def _lines(file: Path, outer: tuple[str, ...], depth: int = 0) -> Iterator[str]:
     """`outer`: the conditions, as of `Match`, of the blocks in which this file is included."""
-    condition, block = outer, "Host *"
+    condition, block = outer, f"Match {' '.join(outer)}" if outer else "Host *"
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         setting = _SETTING.match(line)
         keyword, value = (setting[1].lower(), setting[2]) if setting else ("", "")
