@@ -1,6 +1,6 @@
 # make demo   the main job, end to end, against an embedded demo cluster
 # make test   everything the tests need, then the tests
-# make lint   ruff, ruff format, mypy        make fmt   put the format right
+# make lint   ruff, ruff format, mypy, the rules of the house        make fmt   put the format right
 # make bench  speed, as ratios               make clean
 # make screenshots  docs/screenshot-*.png of the demo page
 
@@ -22,6 +22,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 fmt: $(VENV)/dev
 	$(BIN)/ruff check --fix .

@@ -14,15 +14,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gpumon_static.config import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
+from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.model import Gpu, HostReading, Process
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.view import build_page
-from gpumon_static.store import history, questions, timelines
-from gpumon_static.store.history_names import Names
-from gpumon_static.store.history_schema import reading, writing
-from gpumon_static.store.observed import observe
-from gpumon_static.store.rollups import DAY, HOUR
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.view import build_page
+from gpumon_static.store.history import questions, record, timelines
+from gpumon_static.store.history.database import reading, writing
+from gpumon_static.store.history.names import Names
+from gpumon_static.store.history.rollups import DAY, HOUR
+from gpumon_static.survey.sightings import observed, sightings
 
 GPUS_PER_HOST = 8
 USERS = 40
@@ -61,7 +61,7 @@ def _adding(directory: Path, gpus: int, runs: int) -> float:
         at = START + timedelta(minutes=5 * number)
         readings = list(_readings(gpus, at, number))
         # The first one makes all the names; cron adds to what is there.
-        spent = _timed(lambda r=readings, t=at: history.record(config, r, t, _complain))  # type: ignore[misc]
+        spent = _timed(lambda r=readings, t=at: record.record(config, r, t, _complain))  # type: ignore[misc]
         costs += [spent] if number else []
     return statistics.median(costs)
 
@@ -107,7 +107,7 @@ def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
         for number in range(USERS):
             names.crew([f"user{number}"])
         for host in _readings(gpus, START, 0):
-            for seen in observe(host, BusyConfig()):
+            for seen in observed(host, BusyConfig()):
                 names.gpu(host.host, seen, int(START.timestamp()), set())
         for unit, size, count in (("day", DAY, days), ("hour", HOUR, 31 * 24)):
             last = newest // size - 1
@@ -132,7 +132,8 @@ def _size(directory: Path) -> None:
     gpus, config = 80, _config(directory)
     for number in range(289):
         at = START + timedelta(minutes=5 * number)
-        history.record(config, list(_readings(gpus, at, number)), at, _complain)
+        seen = sightings(_readings(gpus, at, number), config.busy)
+        record.record(config, seen, at, _complain)
     with reading(config.history_path) as connection:
         sizes = dict(connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
     kinds = {"raw": ("samples", "spans", "pool_runs", "runs"), "hours": "_hours", "days": "_days"}
@@ -151,7 +152,8 @@ def _page(directory: Path, gpus: int) -> None:
     config = replace(config, hosts=tuple(_host(name) for name in hosts))
     for number in range(97):
         at = START + timedelta(minutes=15 * number)
-        history.record(config, list(_readings(gpus, at, number)), at, _complain)
+        seen = sightings(_readings(gpus, at, number), config.busy)
+        record.record(config, seen, at, _complain)
     readings = list(_readings(gpus, at, number))
 
     def make(*, with_past: bool) -> str:

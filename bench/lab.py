@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from bench import measure, smi_xml
 from bench.clients import Job
 from bench.measure import BenchError, Usage
-from gpumon_static.collect import probe
+from gpumon_static.collect.probe import framing
 from tests.builders import host_config
 from tests.sshd import SSHD, free_port, keygen, wait_for_port
 
@@ -119,7 +119,7 @@ class Lab:
             key=str(self.home / "id_ed25519"),
             known_hosts=str(known_hosts),
             workers=workers,
-            probe=probe.stdin(host_config("bench", command_timeout=60.0)).decode(),
+            probe=framing.stdin(host_config("bench", command_timeout=60.0)).decode(),
         )
         (directory / "job.json").write_text(json.dumps(asdict(job)))
         (directory / "config.ini").write_text(CONFIG.format(hosts=json.dumps(addresses), **asdict(job)))

@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Browser, sync_playwright
 
 from bench.ancestor import ancestor_page
-from gpumon_static.config import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
+from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.model import Gpu, HostReading, Machine, Process
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.view import build_page
 
 NOW = datetime(2025, 11, 14, 9, 12, tzinfo=UTC)
 GPUS_PER_HOST = 8

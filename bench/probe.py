@@ -19,11 +19,11 @@ import paramiko
 
 from bench.lab import GPUS, Lab, open_lab
 from bench.measure import BenchError
-from gpumon_static.collect import probe
+from gpumon_static.collect.probe import framing
 from tests.builders import host_config
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PACKING = probe.stdin(host_config("bench", command_timeout=60.0))
+PACKING = framing.stdin(host_config("bench", command_timeout=60.0))
 PLAIN = PACKING.replace(b"GPUMON_GZIP=yes", b"GPUMON_GZIP=")
 
 
@@ -120,8 +120,8 @@ def _once(lab: Lab, way: Way) -> int:
         channel.sendall(way.script)
         channel.shutdown_write()
         output = channel.makefile("rb").read()
-        text = probe.text(gzip.decompress(output) if "gzip" in way.command else output)
-        if "</nvidia_smi_log>" not in probe.sections(text)["smi"]:
+        text = framing.decoded(gzip.decompress(output) if "gzip" in way.command else output)
+        if "</nvidia_smi_log>" not in framing.sections(text)["smi"]:
             raise BenchError(f"{way.command}: no whole answer")
     return sock.received
 

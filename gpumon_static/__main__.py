@@ -1,5 +1,5 @@
 """`python -m gpumon_static`: the same as `gpumon-static`."""
 
-from gpumon_static.cli import run
+from gpumon_static.commands.exits import run
 
 run()

@@ -38,9 +38,19 @@ class AlreadyRunning(GpumonError):
 
 
 class HostError(Exception):
-    """Why one host could not be read: a status of the contract and one clear line."""
+    """Why one host could not be read: a status of the contract and one clear line.
 
-    def __init__(self, status: Status, reason: str) -> None:
+    `fix`: the command that fixes it, where there is one. `jump`: the jump host that failed, where it was one.
+    """
+
+    def __init__(self, status: Status, told: str, *, fix: str | None = None, jump: str | None = None) -> None:
         self.status = status
-        self.reason = reason
-        super().__init__(f"{status}: {reason}")
+        self.told = told
+        self.fix = fix
+        self.jump = jump
+        super().__init__(f"{status}: {self.reason}")
+
+    @property
+    def reason(self) -> str:
+        """The whole line."""
+        return f"{self.told}, then: {self.fix}" if self.fix else self.told

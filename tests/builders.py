@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpumon_static.config import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
+from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process, Status
 
 READ_AT = datetime(2025, 11, 14, 9, 10, tzinfo=UTC)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gpumon_static.config import HostConfig
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.model import Disk, Fault, HostReading, Machine
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.view import build_page
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 
 SMALL = {"name": "NVIDIA GeForce RTX 3090", "memory_total_mib": 24576.0}

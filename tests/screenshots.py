@@ -10,8 +10,10 @@ from typing import Literal
 
 from playwright.sync_api import Browser, sync_playwright
 
+from gpumon_static.commands.fetch import fetch
+from gpumon_static.commands.render import render
 from gpumon_static.demo.lab import DemoSpec
-from gpumon_static.demo.run import demo
+from gpumon_static.demo.run import Pipelines, demo
 from tests.browser import ARGUMENTS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -24,7 +26,9 @@ def main() -> None:
     DOCS.mkdir(exist_ok=True)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         directory = Path(folder) / "demo"
-        demo(DemoSpec(SEED, HOSTS, None), directory, clock=_now, say=_say, days=DAYS)
+        demo(
+            DemoSpec(SEED, HOSTS, None), directory, Pipelines(fetch, render), clock=_now, say=_say, days=DAYS
+        )
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
         _shoot(browser, directory / "site" / "index.html", "light")
         _shoot(browser, directory / "site" / "index.html", "dark")

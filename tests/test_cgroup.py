@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect import cgroup
-from gpumon_static.collect.cgroup import Belonging
+from gpumon_static.collect.probe import cgroup
+from gpumon_static.collect.probe.cgroup import Belonging
 
 ID = "3f2a90c3e7d5b1a4" * 4
 SHORT = "3f2a90c3e7d5"

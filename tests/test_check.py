@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from gpumon_static import advice, check, check_surroundings
-from gpumon_static.check import Mark, Record
+from gpumon_static.check import advice, checkup, surroundings
+from gpumon_static.check.checkup import Mark, Record
 from gpumon_static.collect.trace import Step
-from gpumon_static.config_file import load
+from gpumon_static.config.file import load
+from gpumon_static.errors import HostError
 from gpumon_static.model import Status
-from tests.builders import failed, gpu, host_config, reading
+from tests.builders import gpu, host_config, reading
 from tests.command import PROGRAM, gpumon
 from tests.sshd import GpuHosts, keygen
 from tests.test_fetch_ssh import xml
@@ -148,7 +149,7 @@ def test_a_site_that_cannot_be_written_fails_the_check(gpu_hosts: GpuHosts, tmp_
 
 def test_a_directory_that_even_root_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[common]\nhosts = 'localhost'\n[paths]\nsite = '/proc/site'\n")
-    *_, site = check_surroundings.look(load(tmp_path / "config.ini"), [])
+    *_, site = surroundings.look(load(tmp_path / "config.ini"), [])
     assert (site.step, site.mark) == ("site", Mark.FAILED)
     assert re.match(r"\S+ cannot write in /proc: ", site.told)
     assert re.fullmatch(r"sudo install -d -o \S+ /proc/site", site.next[0])
@@ -159,7 +160,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(tmp_path / "config.ini")
     for free, mark in ((10_000_000, Mark.FAILED), (500_000_000, Mark.WARNING), (5_000_000_000, Mark.OK)):
         monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
-        found = {f.step: f.mark for f in check_surroundings.look(config, config.hosts)}
+        found = {f.step: f.mark for f in surroundings.look(config, config.hosts)}
         assert found == {"config": Mark.OK, "data": mark, "site": mark}
 
 
@@ -177,30 +178,29 @@ def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
     record = Record(lambda: NOW)
     record.received(bytearray(b"@@gpumon x smi-stderr\n"))
     clock = {"clock": f"{int(NOW.timestamp()) + seconds}\n"}
-    check._look_at_clock(host_config("n"), clock, record)
+    checkup._look_at_clock(host_config("n"), clock, record)
     assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].told) == (mark, told)
     assert bool(record.findings[Step.CLOCK].next) == (mark is Mark.WARNING)
 
 
 def test_fewer_gpus_than_expected_are_a_warning() -> None:
     record = Record(lambda: NOW)
-    check._look_at_nvidia_smi(host_config("n", gpus=8), reading("n", [gpu()]), record)
-    assert record.findings[Step.NVIDIA_SMI].told == "driver 550.90.07, 1 GPU, 0.0 s; config.ini expects 8"
-    assert record.findings[Step.NVIDIA_SMI].mark is Mark.WARNING
+    checkup._look_at_gpus(host_config("n", gpus=8), reading("n", [gpu()]), record)
+    assert record.findings[Step.GPUS].told == "driver 550.90.07, 1 GPU, 0.0 s; config.ini expects 8"
+    assert record.findings[Step.GPUS].mark is Mark.WARNING
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s is not Status.OK])
 @pytest.mark.parametrize("step", list(Step))
 def test_every_failure_has_something_to_do_next(status: Status, step: Step) -> None:
-    told, next_steps = advice.with_next_steps(host_config("n"), step, failed("n", status, "it failed"))
-    assert told == "it failed"
+    next_steps = advice.after(host_config("n"), step, HostError(status, "it failed"))
     assert next_steps
     assert all(next_steps)
 
 
 def test_a_jump_host_that_failed_is_what_to_look_at_first() -> None:
-    broken = failed("n", Status.REFUSED, "the jump host bastion failed: connection refused at b:22: nobody")
-    _, next_steps = advice.with_next_steps(host_config("n"), Step.NAME, broken)
+    broken = HostError(Status.REFUSED, "connection refused at b:22: nobody", jump="bastion")
+    next_steps = advice.after(host_config("n"), Step.NAME, broken)
     assert next_steps == ("first the jump host alone:  ssh bastion true",)
 
 
@@ -215,5 +215,5 @@ def test_the_ssh_line_is_the_same_way_by_hand(home: Path) -> None:
 
 
 def test_the_probe_is_printed_as_it_is() -> None:
-    script = Path(__file__).parent.parent / "gpumon_static/collect/probe.sh"
+    script = Path(__file__).parent.parent / "gpumon_static/collect/probe/probe.sh"
     assert gpumon("probe").stdout == script.read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.collect import mig, nvidia_smi
+from gpumon_static.collect.nvidia import mig, smi
 
 SCRIPT = Path(__file__).parent / "captures" / "collect.sh"
 SHARED = Path(__file__).parents[2] / "shared" / "captures"
@@ -93,7 +93,7 @@ def test_nothing_private_is_in_a_capture_and_it_is_still_read(shell: list[str], 
     capture = collect(shell, tmp_path, PRIVATE)
     for secret in SECRETS:
         assert secret not in capture, secret
-    (gpu,) = nvidia_smi.parse(capture, listing=capture).gpus
+    (gpu,) = smi.parse(capture, listing=capture).gpus
     assert (gpu.name, gpu.bus_id, gpu.memory_used_mib) == ("NVIDIA A100-SXM4-80GB", "00000000:17:00.0", 512)
     assert [(p.pid, p.name, p.memory_mib) for p in gpu.processes] == [
         (1, "process-1", 500),
@@ -108,8 +108,8 @@ def test_nothing_private_is_in_a_capture_and_it_is_still_read(shell: list[str], 
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*.xml"))[::6], ids=lambda p: p.stem)
 def test_masking_changes_no_reading(tmp_path: Path, path: Path) -> None:
     text = path.read_text(errors="replace")
-    before = nvidia_smi.parse(text)
-    after = nvidia_smi.parse(collect(["dash"], tmp_path, text))
+    before = smi.parse(text)
+    after = smi.parse(collect(["dash"], tmp_path, text))
     assert (after.driver_version, len(after.gpus)) == (before.driver_version, len(before.gpus))
     for old, new in zip(before.gpus, after.gpus, strict=True):
         assert (new.name, new.bus_id, new.utilization) == (old.name, old.bus_id, old.utilization)

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static import config, config_file, config_syntax, hostlist
+from gpumon_static.config import file as config_file
+from gpumon_static.config import hostlist, settings, syntax
 from gpumon_static.errors import ConfigError
 
 
-def load(tmp_path: Path, text: str, *, need_keys: bool = False) -> config.Config:
+def load(tmp_path: Path, text: str, *, need_keys: bool = False) -> settings.Config:
     path = tmp_path / "config.ini"
     path.write_text(text)
     return config_file.load(path, need_keys=need_keys)
@@ -195,8 +196,8 @@ def test_the_config_file_is_found_by_option_then_environment(monkeypatch: pytest
 @given(st.text(alphabet=st.characters(blacklist_categories=["Cc", "Cs"], blacklist_characters="#;\"'[{")))
 def test_any_bare_value_comes_through_as_it_was(value: str) -> None:
     value = value.strip()
-    if not config_syntax._is_toml(value) and value.splitlines() == [value]:
-        assert config_syntax.parse(f"[common]\nx = = \nuser = {value}\n")["common"]["user"] == value
+    if not syntax._is_toml(value) and value.splitlines() == [value]:
+        assert syntax.parse(f"[common]\nx = = \nuser = {value}\n")["common"]["user"] == value
 
 
 @given(st.text())

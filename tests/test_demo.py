@@ -21,19 +21,21 @@ from typing import Any, cast
 import paramiko
 import pytest
 
-from gpumon_static import config_file
-from gpumon_static.collect import known_hosts
-from gpumon_static.config import BusyConfig, Config
+from gpumon_static.collect.ssh import known_hosts
+from gpumon_static.commands.fetch import fetch
+from gpumon_static.commands.render import render
+from gpumon_static.config import file as config_file
+from gpumon_static.config.settings import BusyConfig, Config
 from gpumon_static.demo import run, workload
 from gpumon_static.demo.cluster import DemoCluster
 from gpumon_static.demo.lab import DemoSpec
+from gpumon_static.demo.run import Pipelines
 from gpumon_static.demo.server import _run
 from gpumon_static.demo.site import serve_site
-from gpumon_static.fetch import fetch
 from gpumon_static.model import HostReading, Status
-from gpumon_static.state import State, gpu_state
 from gpumon_static.store import snapshot
 from gpumon_static.store.lock import only_one
+from gpumon_static.survey.state import State, gpu_state
 from tests.command import PROGRAM, gpumon, rows
 
 NOW = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)
@@ -308,12 +310,12 @@ def test_serve_takes_a_free_port_where_the_usual_one_is_taken(
 def test_each_refresh_brings_new_data_or_says_why_not(cluster: tuple[DemoCluster, Config]) -> None:
     lab, config = cluster
     said: list[str] = []
-    run.refresh(config, lab, lambda: NOW, said.append)
-    run.refresh(config, lab, lambda: LATER, said.append)
+    run.refresh(config, lab, Pipelines(fetch, render), lambda: NOW, said.append)
+    run.refresh(config, lab, Pipelines(fetch, render), lambda: LATER, said.append)
     assert {r.fetched_at for r in snapshot.read(config.csv_path)} == {LATER}
     assert said == []
     with only_one(config.paths.data / "fetch.lock", NOW):
-        run.refresh(config, lab, lambda: NOW, said.append)
+        run.refresh(config, lab, Pipelines(fetch, render), lambda: NOW, said.append)
     assert [line.split(" since")[0] for line in said] == ["not refreshed: another fetch is running"]
 
 

@@ -12,13 +12,14 @@ from functools import cache
 
 import pytest
 
-from gpumon_static.collect import nvidia_smi, ps
-from gpumon_static.config import BusyConfig
+from gpumon_static.collect.nvidia import smi
+from gpumon_static.collect.probe import ps
+from gpumon_static.config.settings import BusyConfig
 from gpumon_static.demo import answers, xml
 from gpumon_static.demo.lab import DemoHost, DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading, reading
 from gpumon_static.model import GONE, Gpu, HostReading, Process, Status
-from gpumon_static.state import State, gpu_state, slice_state
+from gpumon_static.survey.state import State, gpu_state, slice_state
 
 LAB = {host.name: host for host in build(DemoSpec())}
 THURSDAY = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)
@@ -176,7 +177,7 @@ def without_owners(gpu: Gpu) -> Gpu:
 @pytest.mark.parametrize("host", LAB.values(), ids=lambda host: f"{host.name}-{host.driver}")
 def test_xml_of_each_driver_parses_to_the_numbers_of_the_workload(host: DemoHost) -> None:
     told = healthy_reading(host, THURSDAY)
-    report = nvidia_smi.parse(xml.render(host, told))
+    report = smi.parse(xml.render(host, told))
     assert (report.driver_version, report.cuda_version) == (host.driver, host.cuda)
     assert report.gpus == tuple(without_owners(gpu) for gpu in told.gpus)
     assert report.warning is None

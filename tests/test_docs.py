@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from gpumon_static import config, config_file
-from gpumon_static.cli import main
+from gpumon_static.commands.cli import main
+from gpumon_static.config import file as config_file
+from gpumon_static.config import settings
 from gpumon_static.model import Status
 from gpumon_static.store import snapshot
 
@@ -19,7 +20,7 @@ EXAMPLE = (ROOT / "config.example.ini").read_text()
 
 
 def keys() -> list[tuple[str, str]]:
-    return [(section, f.name) for section, kind in config.SECTIONS.items() for f in fields(kind)]
+    return [(section, f.name) for section, kind in settings.SECTIONS.items() for f in fields(kind)]
 
 
 def test_the_example_config_loads(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_every_key_is_in_the_example_and_in_the_readme(section: str, key: str) -
     assert f"`{key}`" in README
 
 
-@pytest.mark.parametrize("key", config.HOST_KEYS)
+@pytest.mark.parametrize("key", settings.HOST_KEYS)
 def test_every_key_of_a_host_is_in_the_readme(key: str) -> None:
     assert f"`{key}`" in README
 

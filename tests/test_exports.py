@@ -16,15 +16,16 @@ from defusedxml import ElementTree
 from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumon_static import config_file
-from gpumon_static.config import Config, PageConfig
+from gpumon_static.commands.render import render
+from gpumon_static.config import file as config_file
+from gpumon_static.config.settings import Config, PageConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import Disk, Fault, HostReading, Machine
-from gpumon_static.publish.exports import build_exports
-from gpumon_static.publish.metrics import FAMILIES
-from gpumon_static.render import render
+from gpumon_static.publish.exports.files import build_exports
+from gpumon_static.publish.exports.metrics import FAMILIES
 from gpumon_static.store import snapshot
-from gpumon_static.store.events import Memory, observe
+from gpumon_static.store.events import EventMemory
+from gpumon_static.survey.changes import note_changes
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 from tests.command import gpumon
 
@@ -69,10 +70,10 @@ def lab_config(**site: Any) -> Config:
 
 
 def exports(
-    readings: Sequence[HostReading] = LAB, setup: Config | None = None, memory: Memory | None = None
+    readings: Sequence[HostReading] = LAB, setup: Config | None = None, memory: EventMemory | None = None
 ) -> dict[str, str]:
     setup = setup or lab_config()
-    return build_exports(readings, setup, NOW, memory or Memory(), b"k" * 32, snapshot.text)
+    return build_exports(readings, setup, NOW, memory or EventMemory(), b"k" * 32, snapshot.to_csv)
 
 
 def document(readings: Sequence[HostReading] = LAB, setup: Config | None = None) -> dict[str, Any]:
@@ -161,12 +162,12 @@ def test_gpus_json_tells_what_the_page_tells() -> None:
 def test_no_export_tells_more_than_the_page(tier: str) -> None:
     error = "refused the login of alice"
     lab = [*LAB[:2], failed("n3", error=error)]
-    memory = Memory()
+    memory = EventMemory()
     setup = lab_config(users=tier, csv=True)
-    observe(memory, [reading("n3", [gpu()], fetched_at=READ_AT - timedelta(hours=1))], setup)
+    note_changes(memory, [reading("n3", [gpu()], fetched_at=READ_AT - timedelta(hours=1))], setup)
     for minutes in (10, 5):
         down = failed("n3", error=error)
-        observe(memory, [replace(down, fetched_at=READ_AT - timedelta(minutes=minutes))], setup)
+        note_changes(memory, [replace(down, fetched_at=READ_AT - timedelta(minutes=minutes))], setup)
     assert [event.type for event in memory.events] == ["host-down"]
     written = exports(lab, setup, memory)
     assert set(written) == {
@@ -291,7 +292,7 @@ def test_mig_mode_without_slices_is_no_place_to_run() -> None:
 
 def test_the_feed_has_the_changes_newest_first() -> None:
     setup = lab_config()
-    memory = Memory()
+    memory = EventMemory()
     hours = [
         reading("n2", [gpu()]),
         failed("n2"),
@@ -300,7 +301,7 @@ def test_the_feed_has_the_changes_newest_first() -> None:
         reading("n2", [gpu()]),
     ]
     for number, seen in enumerate(hours):
-        observe(memory, [replace(seen, fetched_at=READ_AT + timedelta(hours=number))], setup)
+        note_changes(memory, [replace(seen, fetched_at=READ_AT + timedelta(hours=number))], setup)
     text = exports(setup=setup, memory=memory)["feed.xml"]
     feed = ElementTree.fromstring(text)
     assert feed.tag == f"{ATOM}feed"
@@ -310,7 +311,7 @@ def test_the_feed_has_the_changes_newest_first() -> None:
     ids = [entry.findtext(f"{ATOM}id") or "" for entry in feed.findall(f"{ATOM}entry")]
     assert len(set(ids)) == 2
     assert all(one.startswith("urn:uuid:") for one in ids)
-    later = build_exports(LAB, setup, NOW + timedelta(days=1), memory, b"", snapshot.text)
+    later = build_exports(LAB, setup, NOW + timedelta(days=1), memory, b"", snapshot.to_csv)
     assert later["feed.xml"] == text
 
 
@@ -322,12 +323,12 @@ def test_a_feed_without_news_is_a_feed_all_the_same() -> None:
 
 
 def test_hostile_text_is_text_in_the_feed() -> None:
-    memory = Memory()
+    memory = EventMemory()
     setup = lab_config()
     for number, seen in enumerate(
         [reading("n2", [gpu()]), *[failed("n2", error=HOSTILE.replace("\n", " "))] * 2]
     ):
-        observe(memory, [replace(seen, fetched_at=READ_AT + timedelta(hours=number))], setup)
+        note_changes(memory, [replace(seen, fetched_at=READ_AT + timedelta(hours=number))], setup)
     feed = ElementTree.fromstring(exports(setup=setup, memory=memory)["feed.xml"])
     assert "<script>alert(1)</script>" in (feed.findtext(f"{ATOM}entry/{ATOM}content") or "")
 

@@ -6,8 +6,8 @@ import threading
 import time
 from datetime import UTC, datetime
 
-from gpumon_static.collect.fan_out import fan_out
-from gpumon_static.config import HostConfig
+from gpumon_static.collect.engines.threads import fan_out
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import HostReading, Status
 from tests.builders import host_config

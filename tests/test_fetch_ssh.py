@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.collect import readers
-from gpumon_static.config_file import load
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.config.file import load
 from tests.command import PROGRAM, gpumon, rows
 from tests.sshd import GpuHosts, free_port, keygen
 
@@ -289,9 +289,7 @@ def test_accept_new_learns_an_unknown_key_and_refuses_a_changed_one(
     done = gpumon("fetch", "-c", config)
     assert_failed(done, tmp_path, host, "host-key", "HOST KEY CHANGED")
     assert known.read_text() == changed
-    subprocess.run(
-        done.stderr.strip().split("if it is right: ")[1], shell=True, check=True, capture_output=True
-    )
+    subprocess.run(done.stderr.strip().split("then: ")[1], shell=True, check=True, capture_output=True)
     assert gpumon("fetch", "-c", config).stderr == ""
 
 
@@ -316,7 +314,7 @@ def test_an_address_that_leads_nowhere_leaves_time_for_the_next(
             return [*real("127.0.0.1", port, **more), *real(name, at, **more)]
 
         monkeypatch.setattr(socket, "getaddrinfo", two_addresses)
-        with readers.for_hosts(config.path, config.hosts, lambda: datetime.now(UTC)) as read:
+        with ReaderFactory(config.path, config.hosts, lambda: datetime.now(UTC)).open() as read:
             assert read(config.hosts[0]).ok
 
 

@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gpumon_static.cli import main
-from gpumon_static.config import Config
+from gpumon_static.commands.cli import main
+from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import Disk, Fault, HostReading, Machine
-from gpumon_static.publish.gpus_json import document
-from gpumon_static.publish.survey import build_survey
+from gpumon_static.publish.exports.gpus_json import document
+from gpumon_static.survey.offers import Wanted, is_model, offers
+from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal import free
-from gpumon_static.terminal.offers import Wanted, is_model, offers
 from gpumon_static.terminal.source import Source
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, reading, slices
 from tests.command import PROGRAM, gpumon
@@ -257,7 +257,7 @@ def test_amounts_of_memory(page: Path, written: str, mib: int) -> None:
 
 def test_free_imports_nothing_heavy(page: Path) -> None:
     code = (
-        f"import sys; from gpumon_static.cli import run; sys.argv = ['x', 'free', '--plain', '--from', {str(page)!r}]\n"
+        f"import sys; from gpumon_static.commands.exits import run; sys.argv = ['x', 'free', '--plain', '--from', {str(page)!r}]\n"
         "try: run()\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "print(sorted({'pandas', 'numpy', 'paramiko', 'cryptography', 'jinja2', 'rich'} & set(sys.modules)))"

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static import health
-from gpumon_static.collect import health as checks
-from gpumon_static.collect import nvidia_smi
-from gpumon_static.config import BusyConfig
-from gpumon_static.health import RULES, Severity
+from gpumon_static import rules
+from gpumon_static.collect.nvidia import diagnosis as checks
+from gpumon_static.collect.nvidia import smi
+from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import Fault, Gpu
-from gpumon_static.state import State, gpu_state
+from gpumon_static.rules import RULES, Severity
+from gpumon_static.survey.state import State, gpu_state
 
 SHARED = Path(__file__).parents[2] / "shared" / "captures"
 DOCUMENT = '<nvidia_smi_log><gpu id="00000000:0B:00.0">{}</gpu></nvidia_smi_log>'
 
 
 def seen(xml: str) -> dict[str, str | None]:
-    return {fault.rule: fault.detail for fault in nvidia_smi.parse(DOCUMENT.format(xml)).gpus[0].faults}
+    return {fault.rule: fault.detail for fault in smi.parse(DOCUMENT.format(xml)).gpus[0].faults}
 
 
 def leaf(path: str, value: str) -> str:
@@ -192,9 +192,9 @@ def test_the_cause_of_a_slowdown_is_told_once() -> None:
 @pytest.mark.parametrize("bus", ["0000:0B:00.0", "00000000:0b:00.0"])
 def test_a_corrupt_inforom_is_a_fault_of_its_gpu(bus: str) -> None:
     text = DOCUMENT.format("") + f"\nWARNING: infoROM is corrupted at gpu {bus}\n"
-    assert [f.rule for f in nvidia_smi.parse(text, exit_status=14).gpus[0].faults] == ["inforom"]
+    assert [f.rule for f in smi.parse(text, exit_status=14).gpus[0].faults] == ["inforom"]
     other = DOCUMENT.format("") + "\nWARNING: infoROM is corrupted at gpu 0000:0C:00.0\n"
-    assert nvidia_smi.parse(other, exit_status=14).gpus[0].faults == ()
+    assert smi.parse(other, exit_status=14).gpus[0].faults == ()
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
@@ -206,7 +206,7 @@ def test_a_gpu_that_nobody_can_use_is_not_called_free(rule: str) -> None:
 
 def test_notices_are_not_marked_and_unknown_rules_are() -> None:
     found = [Fault("persistence-off"), Fault("ecc-errors"), Fault("from-a-later-version")]
-    assert [fault.rule for fault in health.faults(found)] == ["ecc-errors", "from-a-later-version"]
+    assert [fault.rule for fault in rules.marked(found)] == ["ecc-errors", "from-a-later-version"]
     assert {rule.name for rule in RULES.values() if rule.severity is Severity.NOTICE} == {
         "persistence-off",
         "driver-differs",
@@ -226,8 +226,8 @@ SICK = {
 
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*.xml")), ids=lambda p: p.stem)
 def test_real_machines_light_up_only_where_something_is_wrong(path: Path) -> None:
-    gpus = nvidia_smi.parse(path.read_text(errors="replace")).gpus
-    assert {f.rule for gpu in gpus for f in health.faults(gpu.faults)} == SICK.get(path.stem, set())
+    gpus = smi.parse(path.read_text(errors="replace")).gpus
+    assert {f.rule for gpu in gpus for f in rules.marked(gpu.faults)} == SICK.get(path.stem, set())
 
 
 words = st.sampled_from(

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpumon_static.config import Config, PathsConfig
+from gpumon_static.config.settings import Config, PathsConfig
 from gpumon_static.model import Gpu, HostReading
-from gpumon_static.store import history, questions
-from gpumon_static.store.history_schema import reading as open_history
+from gpumon_static.store.history import questions, record
+from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, config, failed, gpu, process, reading, slices
 
 START = datetime(2025, 11, 14, 9, 0, tzinfo=UTC)
@@ -34,7 +35,7 @@ class Lab:
         at = START + timedelta(minutes=minute)
         clock = START + timedelta(minutes=minute if now is None else now)
         timed = [replace(reading, fetched_at=at) for reading in readings]
-        history.record(self.config, timed, clock, self.said.append)
+        record.record(self.config, sightings(timed, self.config.busy), clock, self.said.append)
 
     def runs(self, minutes: Sequence[float], *gpus: Gpu, host: str = "node1") -> None:
         for minute in minutes:
@@ -332,7 +333,8 @@ def test_with_only_some_hosts_asked_the_others_stay(tmp_path: Path) -> None:
     # `--only node1` keeps node2's row with its old time.
     at = START + timedelta(minutes=10)
     old = replace(two, fetched_at=START + timedelta(minutes=5))
-    history.record(lab.config, [replace(one, fetched_at=at), old], at, lab.said.append)
+    seen = sightings([replace(one, fetched_at=at), old], lab.config.busy)
+    record.record(lab.config, seen, at, lab.said.append)
     assert [(use.host, use.busy_s) for use in lab.gpus()] == [("node1", 600), ("node2", 300)]
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from gpumon_static.config import HistoryConfig, PageConfig
+from gpumon_static.config.settings import HistoryConfig, PageConfig
 from gpumon_static.model import Gpu, HostReading
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.page import Page
-from gpumon_static.publish.past_data import LETTERS, letters
-from gpumon_static.publish.view import build_page
-from gpumon_static.store import timelines
-from gpumon_static.store.history_schema import reading as open_history
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.past_data import LEVELS, letters
+from gpumon_static.publish.page.records import Page
+from gpumon_static.publish.page.view import build_page
+from gpumon_static.store.history import timelines
+from gpumon_static.store.history.database import reading as open_history
 from tests.browser import OpenPage
 from tests.builders import busy_gpu, failed, gpu, process, reading
 from tests.test_history import START, Lab, held_gpu
@@ -208,7 +208,7 @@ def test_a_page_of_one_group_tells_nothing_of_the_others(tmp_path: Path) -> None
 
 
 def decoded(text: str, top: float) -> list[float | None]:
-    return [None if letter == " " else round(LETTERS.index(letter) * top / 63, 1) for letter in text]
+    return [None if letter == " " else round(LEVELS.index(letter) * top / 63, 1) for letter in text]
 
 
 def test_a_series_is_a_letter_per_point_and_a_space_for_a_gap() -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.config_file import load
-from gpumon_static.durations import parse_duration
+from gpumon_static.config.file import load
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import Gpu
-from gpumon_static.store import history
+from gpumon_static.store.history import record
+from gpumon_static.survey.sightings import sightings
+from gpumon_static.times import parse_duration
 from tests.builders import busy_gpu, gpu, process, reading
 from tests.command import gpumon
 
@@ -43,7 +44,7 @@ def fill(place: Path, minutes: int = 60) -> datetime:
     for ago in range(minutes, -1, -5):
         at = now - timedelta(minutes=ago)
         both = [_reading("node1", at, busy_gpu(0, utilization=80.0)), _reading("node2", at, idle)]
-        history.record(config, both, at, pytest.fail)
+        record.record(config, sightings(both, config.busy), at, pytest.fail)
     return now
 
 

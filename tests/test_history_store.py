@@ -15,12 +15,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gpumon_static.config import HistoryConfig
+from gpumon_static.config.settings import HistoryConfig
 from gpumon_static.errors import GpumonError
-from gpumon_static.store import history_schema, ledger
-from gpumon_static.store.history_schema import HistoryError, backup, writing
-from gpumon_static.store.history_schema import reading as open_history
-from gpumon_static.store.rollups import DAY, HOUR, prune
+from gpumon_static.store.history import database, ledger
+from gpumon_static.store.history.database import HistoryError, backup, writing
+from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.rollups import DAY, HOUR, prune
+from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, gpu, process, reading
 from tests.test_history import START, Lab
 
@@ -44,7 +45,7 @@ def test_a_fetch_that_is_killed_leaves_the_database_whole(lab: Lab) -> None:
     script = f"""
 import sys, time
 from pathlib import Path
-from gpumon_static.store.history_schema import writing
+from gpumon_static.store.history.database import writing
 with writing(Path({str(lab.config.history_path)!r})) as connection:
     connection.execute("PRAGMA cache_size = 10")
     connection.execute("DELETE FROM gpus")
@@ -88,7 +89,7 @@ def test_a_full_disk_is_said_in_one_line(lab: Lab) -> None:
     lab.runs([0, 5], busy_gpu())
     with sqlite3.connect(lab.config.history_path) as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    original = history_schema._open_for_writing
+    original = database._open_for_writing
 
     def on_a_full_disk(path: Path) -> sqlite3.Connection:
         opened = original(path)
@@ -96,7 +97,7 @@ def test_a_full_disk_is_said_in_one_line(lab: Lab) -> None:
         return opened
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(history_schema, "_open_for_writing", on_a_full_disk)
+        patched.setattr(database, "_open_for_writing", on_a_full_disk)
         many = tuple(busy_gpu(n, uuid=f"GPU-{n}", processes=(process(n, user=f"u{n}"),)) for n in range(400))
         lab.runs([10], *many)
     assert lab.said == [
@@ -123,9 +124,9 @@ def test_a_directory_that_cannot_be_written_costs_the_run_nothing(lab: Lab, tmp_
     blocker = tmp_path / "data"
     blocker.write_text("a file where the directory should be")
     config = replace(lab.config, paths=replace(lab.config.paths, data=blocker))
-    from gpumon_static.store import history
+    from gpumon_static.store.history import record
 
-    history.record(config, [reading("node1", [gpu()])], START, lab.said.append)
+    record.record(config, sightings([reading("node1", [gpu()])], config.busy), START, lab.said.append)
     assert len(lab.said) == 1
     assert lab.said[0].startswith(f"history: cannot write {blocker}/history.db: ")
     assert lab.said[0].endswith("; this run is not in it")
@@ -140,7 +141,7 @@ def test_who_may_only_read_the_directory_can_ask() -> None:
         script = f"""
 import os
 from pathlib import Path
-from gpumon_static.store.history_schema import reading
+from gpumon_static.store.history.database import reading
 if os.geteuid() == 0:
     os.setuid(65534)
 with reading(Path({str(lab.config.history_path)!r})) as connection:
@@ -167,7 +168,7 @@ def test_two_writers_wait_for_each_other(lab: Lab) -> None:
     script = f"""
 import time
 from pathlib import Path
-from gpumon_static.store.history_schema import writing
+from gpumon_static.store.history.database import writing
 with writing(Path({str(lab.config.history_path)!r})) as connection:
     print("now", flush=True)
     time.sleep(0.5)
@@ -184,7 +185,7 @@ with writing(Path({str(lab.config.history_path)!r})) as connection:
 
 def test_a_writer_does_not_wait_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.runs([0], busy_gpu())
-    monkeypatch.setattr(history_schema, "WAIT_S", 0.2)
+    monkeypatch.setattr(database, "WAIT_S", 0.2)
     started = time.monotonic()
     with writing(lab.config.history_path):
         lab.runs([5], busy_gpu())
@@ -201,7 +202,7 @@ def test_a_database_of_version_1_is_brought_up_to_date(lab: Lab, monkeypatch: py
     lab.runs([0, 5], busy_gpu())
     assert lab.rows("PRAGMA user_version") == [(1,)]
     second = ["ALTER TABLE hosts ADD COLUMN rack TEXT", "UPDATE hosts SET rack = 'A1'"]
-    monkeypatch.setattr(history_schema, "MIGRATIONS", [history_schema.FIRST, second])
+    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST, second])
     lab.runs([10], busy_gpu())
     assert lab.said == []
     assert lab.rows("PRAGMA user_version") == [(2,)]
@@ -211,7 +212,7 @@ def test_a_database_of_version_1_is_brought_up_to_date(lab: Lab, monkeypatch: py
 
 def test_a_new_database_goes_through_all_versions(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     second = ["ALTER TABLE hosts ADD COLUMN rack TEXT"]
-    monkeypatch.setattr(history_schema, "MIGRATIONS", [history_schema.FIRST, second])
+    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST, second])
     lab.runs([0, 5], busy_gpu())
     assert lab.rows("PRAGMA user_version") == [(2,)]
     assert lab.rows("SELECT rack FROM hosts") == [(None,)]
@@ -222,7 +223,7 @@ def test_a_migration_that_fails_changes_nothing(lab: Lab, monkeypatch: pytest.Mo
     before = lab.everything()
     with monkeypatch.context() as patched:
         broken = ["UPDATE hosts SET name = 'gone'", "THIS IS NO SQL"]
-        patched.setattr(history_schema, "MIGRATIONS", [history_schema.FIRST, broken])
+        patched.setattr(database, "MIGRATIONS", [database.FIRST, broken])
         lab.runs([10], busy_gpu())
     assert len(lab.said) == 1
     assert lab.rows("PRAGMA user_version") == [(1,)]

@@ -13,8 +13,8 @@ import pytest
 
 from gpumon_static import resources
 from gpumon_static.model import Gpu, HostReading
-from gpumon_static.publish import html
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page import html
+from gpumon_static.publish.page.view import build_page
 from tests.builders import NOW, busy_gpu, config, failed, gpu, process, reading, slices
 
 HOSTILE = [

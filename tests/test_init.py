@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config, config_file
-from gpumon_static.init import Wishes, config_text, crontab_line, nginx_snippet
+from gpumon_static.commands.init import Wishes, config_text, crontab_line, nginx_snippet
+from gpumon_static.config import file as config_file
+from gpumon_static.config import settings
 from tests.command import PROGRAM, gpumon
 from tests.sshd import GpuHosts
 from tests.test_fetch_ssh import xml
@@ -19,7 +20,7 @@ from tests.test_fetch_ssh import xml
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def load(tmp_path: Path, wishes: Wishes) -> config.Config:
+def load(tmp_path: Path, wishes: Wishes) -> settings.Config:
     (tmp_path / "config.ini").write_text(config_text(wishes))
     return config_file.load(tmp_path / "config.ini")
 

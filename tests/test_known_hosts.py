@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.collect.known_hosts import KnownHosts, Verdict
+from gpumon_static.collect.ssh.known_hosts import KnownHosts, Verdict
 
 KEY, OTHER = "AAAAkey", "AAAAother"
 ED, RSA = "ssh-ed25519", "ssh-rsa"

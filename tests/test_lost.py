@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect import lost, mig, nvidia_smi
-from gpumon_static.config import BusyConfig
+from gpumon_static.collect.nvidia import lost, mig, smi
+from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import Gpu
-from gpumon_static.state import State, gpu_state
+from gpumon_static.survey.state import State, gpu_state
 
 
 def document(*gpus: tuple[str, str]) -> str:
@@ -32,7 +32,7 @@ LINES = {
 @pytest.mark.parametrize("on_stderr", [False, True])
 def test_every_form_of_the_line_gives_the_same_indices(line: str, on_stderr: bool) -> None:
     stdout, stderr = (THREE, line) if on_stderr else (f"{line}\n{THREE}", "")
-    found = nvidia_smi.parse(stdout, stderr).gpus
+    found = smi.parse(stdout, stderr).gpus
     assert [(gpu.index, gpu.uuid) for gpu in found] == [(0, "GPU-a"), (1, None), (2, "GPU-c"), (3, "GPU-d")]
     gone = found[1]
     assert (gone.bus_id or "").upper().endswith("0000:5F:00.0")
@@ -42,13 +42,13 @@ def test_every_form_of_the_line_gives_the_same_indices(line: str, on_stderr: boo
 
 def test_the_list_knows_better_than_the_order() -> None:
     listing = "GPU 0: X (UUID: GPU-d)\nGPU 2: X (UUID: GPU-a)\nGPU 3: X (UUID: GPU-c)\n"
-    found = nvidia_smi.parse(f"{LINES['by bus id alone']}\n{THREE}", listing=listing).gpus
+    found = smi.parse(f"{LINES['by bus id alone']}\n{THREE}", listing=listing).gpus
     assert [(gpu.index, gpu.uuid) for gpu in found] == [(0, "GPU-d"), (1, None), (2, "GPU-a"), (3, "GPU-c")]
 
 
 def test_a_gpu_that_only_the_list_has_is_lost() -> None:
     listing = "".join(f"GPU {i}: NVIDIA X (UUID: GPU-{letter})\n" for i, letter in enumerate("abcd"))
-    found = nvidia_smi.parse(THREE, listing=listing).gpus
+    found = smi.parse(THREE, listing=listing).gpus
     assert [(gpu.index, gpu.uuid) for gpu in found] == [
         (0, "GPU-a"),
         (1, "GPU-b"),
@@ -63,7 +63,7 @@ def test_two_lost_gpus_and_one_that_is_left() -> None:
     lines = "\n".join(
         f"Unable to determine the device handle for GPU0000:{bus}:00.0: Unknown Error" for bus in ("C1", "01")
     )
-    found = nvidia_smi.parse(f"{lines}\n{document(('00000000:81:00.0', 'GPU-b'))}").gpus
+    found = smi.parse(f"{lines}\n{document(('00000000:81:00.0', 'GPU-b'))}").gpus
     assert [(gpu.index, gpu.bus_id) for gpu in found] == [
         (0, "0000:01:00.0"),
         (1, "00000000:81:00.0"),
@@ -73,19 +73,19 @@ def test_two_lost_gpus_and_one_that_is_left() -> None:
 
 def test_masked_uuids_do_not_make_two_gpus_one() -> None:
     text = document(("00000000:01:00.0", "GPU-0"), ("00000000:02:00.0", "GPU-0"))
-    found = nvidia_smi.parse(text, listing="GPU 0: X (UUID: GPU-0)\nGPU 1: X (UUID: GPU-0)\n").gpus
+    found = smi.parse(text, listing="GPU 0: X (UUID: GPU-0)\nGPU 1: X (UUID: GPU-0)\n").gpus
     assert [gpu.index for gpu in found] == [0, 1]
 
 
 def test_gpus_without_uuid_are_not_lost_though_the_list_has_more_to_say() -> None:
     text = "<nvidia_smi_log><gpu id='0000:01:00.0'/></nvidia_smi_log>"
-    (found,) = nvidia_smi.parse(text, listing="GPU 0: X (UUID: GPU-0)\n").gpus
+    (found,) = smi.parse(text, listing="GPU 0: X (UUID: GPU-0)\n").gpus
     assert found.faults == ()
 
 
 @given(st.text(), st.lists(st.sampled_from(sorted(LINES.values())), max_size=3))
 def test_any_text_around_is_read_without_a_fault(text: str, lines: list[str]) -> None:
-    found = nvidia_smi.parse(THREE, "\n".join([text, *lines])).gpus
+    found = smi.parse(THREE, "\n".join([text, *lines])).gpus
     assert [gpu.uuid for gpu in found if gpu.uuid] == ["GPU-a", "GPU-c", "GPU-d"]
     assert len({gpu.index for gpu in found}) == len(found)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect import machine
+from gpumon_static.collect.probe import machine
 from gpumon_static.model import Disk, Machine
 
 SECTIONS = {

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect import mig, nvidia_smi
-from gpumon_static.config import BusyConfig
+from gpumon_static.collect.nvidia import mig, smi
+from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import Gpu, MigDevice
-from gpumon_static.state import State, ghost_mib, gone_mib, gpu_state, slice_state, sliced_memory_mib
+from gpumon_static.survey.state import State, ghost_mib, gone_mib, gpu_state, slice_state, sliced_memory_mib
 from tests.builders import gpu, process, slices
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -42,13 +42,13 @@ def test_the_list_of_new_and_old_drivers() -> None:
 
 def test_slices_get_their_profile_and_uuid() -> None:
     text = (CAPTURES / "driver-580-h100-mig.xml").read_text()
-    found, missing = nvidia_smi.parse(text, listing=NEW).gpus
+    found, missing = smi.parse(text, listing=NEW).gpus
     assert [(s.index, s.profile, (s.uuid or "")[-2:]) for s in found.slices] == [
         (0, "3g.40gb", "01"),
         (1, "1g.20gb+me", "02"),
     ]
     assert [fault.rule for fault in missing.faults] == ["lost"], "GPU 1 is in the list and not in the XML"
-    assert [s.profile for s in nvidia_smi.parse(text).gpus[0].slices] == [None, None]
+    assert [s.profile for s in smi.parse(text).gpus[0].slices] == [None, None]
 
 
 @given(st.text())
@@ -91,7 +91,7 @@ SHARED = Path(__file__).parents[2] / "shared/captures/derived/h200-mig-shared-gi
 @pytest.mark.parametrize("path", [SHARED] if SHARED.exists() else [])
 def test_the_shared_capture_says_the_same(path: Path) -> None:
     expected = json.loads((path.parent / "expected.json").read_text())[path.name]["gpus"][0]
-    (card,) = nvidia_smi.parse(path.read_text()).gpus
+    (card,) = smi.parse(path.read_text()).gpus
     by_instance = {s["gpu_instance_id"]: s["memory"]["used_mib"] for s in expected["mig_devices"]}
     assert len(by_instance) < len(card.slices), "the capture has compute instances that share"
     assert sliced_memory_mib(card)[0] == sum(by_instance.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpumon_static.publish.names import short_model
+from gpumon_static.survey.names import short_model
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from gpumon_static import config_file
-from gpumon_static.config import Config, HostConfig, NotifyConfig
+from gpumon_static.config import file as config_file
+from gpumon_static.config.settings import Config, HostConfig, NotifyConfig
 from gpumon_static.model import Fault, HostReading
-from gpumon_static.publish.news import tell
-from gpumon_static.publish.notify import notify
+from gpumon_static.notify.run import notify
 from gpumon_static.store import events_file
-from gpumon_static.store.events import Event, Memory, observe
+from gpumon_static.store.events import Event, EventMemory
+from gpumon_static.survey.changes import note_changes
+from gpumon_static.survey.news import tell
 from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, reading
 from tests.command import gpumon
 from tests.sshd import GpuHosts
@@ -37,17 +38,17 @@ def lab(*hosts: HostConfig | str, **changes: Any) -> Config:
 
 def run(fetches: Sequence[HostReading | Sequence[HostReading]], setup: Config | None = None) -> list[Event]:
     """Five minutes apart; each is the reading of one host, or of several."""
-    memory = Memory()
+    memory = EventMemory()
     found: list[Event] = []
     for number, readings in enumerate(fetches):
         listed = [readings] if isinstance(readings, HostReading) else readings
         at = READ_AT + number * STEP
-        found += observe(memory, [replace(r, fetched_at=at) for r in listed], setup or lab())
+        found += note_changes(memory, [replace(r, fetched_at=at) for r in listed], setup or lab())
         memory = through_the_file(memory)
     return found
 
 
-def through_the_file(memory: Memory) -> Memory:
+def through_the_file(memory: EventMemory) -> EventMemory:
     """Each fetch is a process of its own: what it knows, it knows from events.json."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "events.json"
@@ -157,10 +158,10 @@ def test_a_host_that_is_down_neither_mends_its_gpus_nor_loses_them() -> None:
 
 
 def test_the_same_readings_twice_are_one_sample() -> None:
-    memory = Memory()
-    observe(memory, [UP], lab())
+    memory = EventMemory()
+    note_changes(memory, [UP], lab())
     down = replace(DOWN, fetched_at=READ_AT + STEP)
-    assert observe(memory, [down], lab()) + observe(memory, [down], lab()) == []
+    assert note_changes(memory, [down], lab()) + note_changes(memory, [down], lab()) == []
 
 
 def test_hosts_that_were_not_asked_keep_their_state() -> None:
@@ -173,7 +174,7 @@ def test_hosts_that_were_not_asked_keep_their_state() -> None:
 @pytest.mark.parametrize("content", ["", "{", '{"version": 1}', '{"version": 99}', "[]", '"x"'])
 def test_a_damaged_file_is_an_empty_one(tmp_path: Path, content: str) -> None:
     (tmp_path / "events.json").write_text(content)
-    assert events_file.load(tmp_path / "events.json") == Memory()
+    assert events_file.load(tmp_path / "events.json") == EventMemory()
 
 
 # The command
@@ -326,8 +327,8 @@ def test_the_config_names_the_events_there_are(tmp_path: Path) -> None:
 
 
 def test_times_are_utc(tmp_path: Path) -> None:
-    memory = Memory()
-    observe(memory, [UP], lab())
+    memory = EventMemory()
+    note_changes(memory, [UP], lab())
     events_file.save(tmp_path / "events.json", memory)
     stored = json.loads((tmp_path / "events.json").read_text())
     assert stored["hosts"]["n1"]["read_at"] == "2025-11-14T09:10:00Z"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect import nvidia_smi
+from gpumon_static.collect.nvidia import smi
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 
@@ -35,7 +35,7 @@ def chosen(actual: Any, expected: Any) -> Any:
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.xml")), ids=lambda p: p.stem)
 def test_capture_gives_the_values_written_beside_it(path: Path) -> None:
     expected = json.loads(path.with_suffix(".json").read_text())
-    report = json.loads(json.dumps(asdict(nvidia_smi.parse(path.read_text()))))
+    report = json.loads(json.dumps(asdict(smi.parse(path.read_text()))))
     assert chosen(report, expected) == expected
 
 
@@ -51,10 +51,10 @@ def test_real_output_gives_the_expected_values(path: Path) -> None:
     text = path.read_text(errors="replace")
     if "error" in expected:
         with pytest.raises(HostError) as refused:
-            nvidia_smi.parse(text)
+            smi.parse(text)
         assert refused.value.status is Status.BAD_OUTPUT
         return
-    report = nvidia_smi.parse(text)
+    report = smi.parse(text)
     assert (report.driver_version, report.cuda_version) == (
         expected["driver_version"],
         expected["cuda_version"],
@@ -76,7 +76,7 @@ def test_all_shared_captures_were_read(record_property: Callable[[str, object], 
 
 def is_read(path: Path) -> bool:
     try:
-        return bool(nvidia_smi.parse(path.read_text(errors="replace")).gpus)
+        return bool(smi.parse(path.read_text(errors="replace")).gpus)
     except HostError:
         return False
 
@@ -176,7 +176,7 @@ def test_output_without_readings_has_a_status_and_a_reason(
     stdout: str, stderr: str, exit_status: int, status: Status, words: str
 ) -> None:
     with pytest.raises(HostError) as refused:
-        nvidia_smi.parse(stdout, stderr, exit_status)
+        smi.parse(stdout, stderr, exit_status)
     assert refused.value.status is status
     assert words in refused.value.reason
     assert "\n" not in refused.value.reason
@@ -184,7 +184,7 @@ def test_output_without_readings_has_a_status_and_a_reason(
 
 def test_a_warning_around_good_data_is_kept_and_the_data_too() -> None:
     text = ONE_GPU.format("") + "\nWARNING: infoROM is corrupted at gpu 0000:0B:00.0\n"
-    report = nvidia_smi.parse(text, exit_status=14)
+    report = smi.parse(text, exit_status=14)
     assert report.gpus[0].name == "X"
     assert report.warning == "WARNING: infoROM is corrupted at gpu 0000:0B:00.0"
 
@@ -192,13 +192,13 @@ def test_a_warning_around_good_data_is_kept_and_the_data_too() -> None:
 def test_a_process_called_script_does_not_hide_the_host() -> None:
     info = "<process_info><pid>7</pid><type>C</type><process_name>{}</process_name></process_info>"
     for name in ("<script>", "a & b", "x<y", "&lt;script&gt;"):
-        report = nvidia_smi.parse(ONE_GPU.format(f"<processes>{info.format(name)}</processes>"))
+        report = smi.parse(ONE_GPU.format(f"<processes>{info.format(name)}</processes>"))
         assert [p.pid for p in report.gpus[0].processes] == [7]
     assert report.gpus[0].processes[0].name == "<script>"
 
 
 def test_control_characters_in_a_name_do_not_hide_the_host() -> None:
-    report = nvidia_smi.parse(ONE_GPU.format("").replace("X", "X\x1b[31m\x00"))
+    report = smi.parse(ONE_GPU.format("").replace("X", "X\x1b[31m\x00"))
     assert report.gpus[0].name == "X\ufffd[31m\ufffd"
 
 
@@ -222,7 +222,7 @@ def test_control_characters_in_a_name_do_not_hide_the_host() -> None:
     ],
 )
 def test_only_the_programs_own_name_is_kept(text: str | None, name: str | None) -> None:
-    assert nvidia_smi.own_name(text) == name
+    assert smi.own_name(text) == name
 
 
 GPU_OF = "<nvidia_smi_log>{}</nvidia_smi_log>"
@@ -254,51 +254,51 @@ GPU_OF = "<nvidia_smi_log>{}</nvidia_smi_log>"
     ],
 )
 def test_other_units_and_blocks_that_are_texts(inner: str, field: str, value: object) -> None:
-    report = nvidia_smi.parse(GPU_OF.format(f"<gpu>{inner}</gpu>"))
+    report = smi.parse(GPU_OF.format(f"<gpu>{inner}</gpu>"))
     assert getattr(report.gpus[0], field) == value
 
 
 def test_a_document_in_a_namespace_is_the_same() -> None:
     text = '<s:nvidia_smi_log xmlns:s="urn:x"><s:gpu id="1"><s:product_name>X</s:product_name></s:gpu></s:nvidia_smi_log>'
-    assert nvidia_smi.parse(text).gpus[0].name == "X"
+    assert smi.parse(text).gpus[0].name == "X"
     text = '<nvidia_smi_log xmlns="urn:x"><gpu id="1"><product_name>X</product_name></gpu></nvidia_smi_log>'
-    assert nvidia_smi.parse(text).gpus[0].name == "X"
+    assert smi.parse(text).gpus[0].name == "X"
 
 
 def test_a_dtd_inside_the_document_is_passed_over() -> None:
     dtd = "<!DOCTYPE nvidia_smi_log [ <!ELEMENT gpu (uuid)> <!ATTLIST gpu id CDATA #REQUIRED> ]>"
-    assert nvidia_smi.parse(f'<?xml version="1.0" ?>{dtd}{ONE_GPU.format("")}').gpus[0].name == "X"
+    assert smi.parse(f'<?xml version="1.0" ?>{dtd}{ONE_GPU.format("")}').gpus[0].name == "X"
 
 
 def test_gpus_may_stand_one_level_deeper() -> None:
-    assert nvidia_smi.parse(GPU_OF.format('<gpus><gpu id="1"/><gpu id="2"/></gpus>')).gpus[1].bus_id == "2"
+    assert smi.parse(GPU_OF.format('<gpus><gpu id="1"/><gpu id="2"/></gpus>')).gpus[1].bus_id == "2"
 
 
 def test_an_unknown_schema_is_read_as_the_newest_with_a_note() -> None:
     head = '<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v{}.dtd">'
-    new = nvidia_smi.parse(head.format(99) + ONE_GPU.format(""))
+    new = smi.parse(head.format(99) + ONE_GPU.format(""))
     assert (new.gpus[0].name, new.warning) == ("X", None)
     assert new.note == "nvidia-smi's schema v99 is new here: read as v13"
-    assert nvidia_smi.parse(head.format(13) + ONE_GPU.format("")).note is None
+    assert smi.parse(head.format(13) + ONE_GPU.format("")).note is None
 
 
 def test_a_large_answer_is_read_in_a_moment() -> None:
     clocks = "<supported_graphics_clock>1980 MHz</supported_graphics_clock>" * 5000
     many = "".join(f'<gpu id="{i:08X}:00:00.0"><uuid>GPU-{i}</uuid>{clocks}</gpu>' for i in range(16))
     started = time.monotonic()
-    assert len(nvidia_smi.parse(GPU_OF.format(many)).gpus) == 16
+    assert len(smi.parse(GPU_OF.format(many)).gpus) == 16
     assert time.monotonic() - started < 10
 
 
 def test_a_bare_ampersand_in_a_name_does_not_hide_the_host() -> None:
-    assert nvidia_smi.parse(ONE_GPU.format("").replace("X", "A & B")).gpus[0].name == "A & B"
+    assert smi.parse(ONE_GPU.format("").replace("X", "A & B")).gpus[0].name == "A & B"
 
 
 @given(st.text())
 def test_garbage_gives_a_host_error_and_nothing_else(text: str) -> None:
     for document in (text, f"<nvidia_smi_log>{text}</nvidia_smi_log>", ONE_GPU.format(text)):
         try:
-            nvidia_smi.parse(document)
+            smi.parse(document)
         except HostError as error:
             assert error.reason
 
@@ -309,7 +309,7 @@ def test_garbage_gives_a_host_error_and_nothing_else(text: str) -> None:
     )
 )
 def test_what_nvidia_smi_does_not_know_is_never_zero(word: str) -> None:
-    gpu = nvidia_smi.parse(
+    gpu = smi.parse(
         ONE_GPU.format(
             f"<utilization><gpu_util>{word}</gpu_util></utilization><fan_speed>{word}</fan_speed>"
             f"<fb_memory_usage><used>{word}</used><total>{word}</total></fb_memory_usage>"
@@ -321,5 +321,5 @@ def test_what_nvidia_smi_does_not_know_is_never_zero(word: str) -> None:
 def test_a_host_that_nests_without_end_tells_what_is_within_reach() -> None:
     nested = "<a>" * 20_000 + "</a>" * 20_000
     gpu = f"<gpu><uuid>GPU-1</uuid>{nested}</gpu>"
-    report = nvidia_smi.parse(f"<nvidia_smi_log>{gpu}</nvidia_smi_log>")
+    report = smi.parse(f"<nvidia_smi_log>{gpu}</nvidia_smi_log>")
     assert [gpu.uuid for gpu in report.gpus] == ["GPU-1"]

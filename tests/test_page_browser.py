@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from gpumon_static.model import GONE, Gpu, HostReading, Machine, Status
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.view import build_page
 from tests.browser import OpenPage, Site, copies
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, process, reading, slices
 

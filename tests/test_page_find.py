@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.view import build_page
 from tests.browser import OpenPage, copies
 from tests.builders import NOW, busy_gpu, config, host_config, reading
 from tests.labs import HOSTS, lab, page_of

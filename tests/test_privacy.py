@@ -11,10 +11,10 @@ import pytest
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.privacy import Tier, veil
-from gpumon_static.publish.pseudonyms import KEY_FILE, pseudonym, read_key
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.view import build_page
+from gpumon_static.survey.privacy import Tier, veil
+from gpumon_static.survey.pseudonyms import KEY_FILE, pseudonym, read_key
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 
 KEY = b"k" * 64

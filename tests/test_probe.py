@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect import machine, probe, ps, reading
+from gpumon_static.collect import reading
+from gpumon_static.collect.probe import framing, machine, ps
 from gpumon_static.errors import HostError
 from gpumon_static.model import GONE, Disk, Status
 from tests.builders import host_config
@@ -51,7 +52,7 @@ def run(shell: list[str], directory: Path, nvidia_smi: str | None, timeout: int 
         program(directory, "nvidia-smi", nvidia_smi)
     done = subprocess.run(
         [*shell, "-s"],
-        input=f"GPUMON_TIMEOUT={timeout}\n{probe.script()}",
+        input=f"GPUMON_TIMEOUT={timeout}\n{framing.script()}",
         env={"PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", **settings},
         capture_output=True,
         text=True,
@@ -109,7 +110,7 @@ def test_a_host_without_procps_is_read_from_proc(tmp_path: Path) -> None:
 
 def test_only_the_processes_that_nvidia_smi_names_are_asked_for(tmp_path: Path) -> None:
     (tmp_path / "xml").write_text(XML.format(mine=os.getpid(), gone=a_pid_that_is_gone()))
-    listed = ps.parse(probe.sections(run(["dash"], tmp_path, f"cat {tmp_path}/xml"))["ps"])
+    listed = ps.parse(framing.sections(run(["dash"], tmp_path, f"cat {tmp_path}/xml"))["ps"])
     assert os.getpid() in listed
     assert 1 not in listed, "PID 1 is only in the list of accounted processes"
     assert len(listed) == 2, "the process and the probe's own shell"
@@ -169,7 +170,7 @@ def test_no_name_is_asked_for_where_ps_knows_it(tmp_path: Path) -> None:
     proc = proc_of(tmp_path, {me: f"0::/user.slice/user-{os.getuid()}.slice/session-1.scope\n"})
     program(tmp_path, "getent", f"echo called >{tmp_path}/called")
     output = run(["dash"], tmp_path, f"cat {tmp_path}/xml", GPUMON_PROC=proc)
-    assert "names" not in probe.sections(output)
+    assert "names" not in framing.sections(output)
     assert not (tmp_path / "called").exists()
 
 
@@ -208,7 +209,7 @@ def test_a_real_hidepid(tmp_path: Path, hidepid: str, owner: str | None) -> None
         gone = a_pid_that_is_gone()
         (directory / "xml").write_text(XML.format(mine=os.getpid(), gone=gone))
         program(directory, "nvidia-smi", f"cat {name}/xml")
-        (directory / "probe").write_text(probe.script())
+        (directory / "probe").write_text(framing.script())
         nobody = (
             f"setpriv --reuid=65534 --regid=65534 --clear-groups env PATH={name}/bin:$PATH sh {name}/probe"
         )
@@ -278,12 +279,12 @@ def test_the_xml_comes_packed_and_is_the_same(shell: list[str], tmp_path: Path) 
     answers = {}
     for setting in ("", "yes"):
         environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "GPUMON_GZIP": setting}
-        script = probe.script().encode()
+        script = framing.script().encode()
         done = subprocess.run([*shell, "-s"], input=script, env=environment, capture_output=True, check=True)
         answers[setting] = done.stdout
     assert (b" smi-gz\n" in answers[""], b" smi-gz\n" in answers["yes"]) == (False, True)
     assert b"product_name" not in answers["yes"]
-    plain, packed = (probe.sections(probe.text(answer)) for answer in answers.values())
+    plain, packed = (framing.sections(framing.decoded(answer)) for answer in answers.values())
     assert packed["smi"].strip() == plain["smi"].strip()
     assert os.getpid() in ps.parse(packed["ps"]), "the PIDs are found all the same"
 
@@ -294,23 +295,23 @@ def packed_answer(content: bytes) -> bytes:
 
 @given(st.binary())
 def test_any_content_comes_back_from_a_packed_answer(content: bytes) -> None:
-    found = probe.sections(probe.text(packed_answer(gzip.compress(content))))
-    assert found["smi"] == probe.text(content) + "\n" or b"@@gpumon" in content
+    found = framing.sections(framing.decoded(packed_answer(gzip.compress(content))))
+    assert found["smi"] == framing.decoded(content) + "\n" or b"@@gpumon" in content
 
 
 @given(st.binary())
 def test_a_damaged_packed_answer_is_refused_or_kept_as_it_is(content: bytes) -> None:
     try:
-        probe.text(packed_answer(content))
+        framing.decoded(packed_answer(content))
     except HostError as error:
         assert error.status is Status.BAD_OUTPUT
 
 
 def test_an_answer_that_unpacks_to_too_much_is_refused() -> None:
-    bomb = gzip.compress(b"x" * (probe.MOST_BYTES + 1))
+    bomb = gzip.compress(b"x" * (framing.MOST_BYTES + 1))
     assert len(bomb) < 20_000
     with pytest.raises(HostError, match="more than 8 MiB"):
-        probe.text(packed_answer(bomb))
+        framing.decoded(packed_answer(bomb))
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda s: s[0])
@@ -355,7 +356,7 @@ def test_disks_with_what_they_hold_and_whether_they_spin(shell: list[str], tmp_p
     (blocks / "dm-3").symlink_to(mapped)
     program(tmp_path, "df", f"printf '%s\\n' \"$@\" >{tmp_path}/asked; cat <<'E'\n{DF}\nE")
     output = run(shell, tmp_path, "echo", GPUMON_DISKS="/\n/my data\n/nfs", GPUMON_SYS=str(tmp_path / "sys"))
-    assert machine.parse_disks(probe.sections(output)["disks"]) == (
+    assert machine.parse_disks(framing.sections(output)["disks"]) == (
         Disk("/", 5.0, 10.0, True),
         Disk("/my data", 20.0, 20.0, False),
         Disk("/nfs", 4.0, 40.0, None),
@@ -369,13 +370,13 @@ def test_a_disk_behind_a_dead_server_costs_a_moment_and_only_itself(shell: list[
     started = time.monotonic()
     output = run(shell, tmp_path, "echo", timeout=1, GPUMON_DISKS="/\n/nfs")
     assert 0.9 < time.monotonic() - started < 30
-    assert [disk.mount for disk in machine.parse_disks(probe.sections(output)["disks"])] == ["/"]
+    assert [disk.mount for disk in machine.parse_disks(framing.sections(output)["disks"])] == ["/"]
 
 
 def test_settings_cannot_run_anything_on_the_host(tmp_path: Path) -> None:
     evil = f"/'; touch {tmp_path}/evil; echo '"
     host = host_config("n", disks=("/", evil, f"/$(touch {tmp_path}/evil)"), command_timeout=3.0)
-    script = probe.stdin(host).replace(b"\nmain </dev/null", b'\nprintf "%s" "$GPUMON_DISKS"; exit')
+    script = framing.stdin(host).replace(b"\nmain </dev/null", b'\nprintf "%s" "$GPUMON_DISKS"; exit')
     done = subprocess.run(["sh", "-s"], input=script, capture_output=True, check=True)
     assert done.stdout.decode().split("\n") == list(host.disks)
     assert not (tmp_path / "evil").exists()
@@ -408,7 +409,7 @@ def test_nothing_is_left_behind_when_nobody_listens_any_more(shell: list[str], t
     )
     assert child.stdin
     assert child.stdout
-    child.stdin.write(f"GPUMON_TIMEOUT=50\n{probe.script()}".encode())
+    child.stdin.write(f"GPUMON_TIMEOUT=50\n{framing.script()}".encode())
     child.stdin.close()
     wait_until((tmp_path / "asked").exists)
     assert len(left_behind(mark)) >= 3
@@ -430,10 +431,10 @@ def test_an_nvidia_smi_that_cannot_be_killed_is_told_all_the_same(shell: list[st
     )
     assert child.stdin
     assert child.stdout
-    child.stdin.write(f"GPUMON_TIMEOUT=1\n{immortal}\n{probe.script()}".encode())
+    child.stdin.write(f"GPUMON_TIMEOUT=1\n{immortal}\n{framing.script()}".encode())
     child.stdin.close()
     output = bytearray()
-    while not probe.is_complete(output):
+    while not framing.is_complete(output):
         line = child.stdout.readline()
         assert line, "it ended without an answer"
         output += line
@@ -486,7 +487,7 @@ def test_no_nvidia_smi(tmp_path: Path) -> None:
 
 def test_exit_status_and_stderr_come_through(tmp_path: Path) -> None:
     output = run(["dash"], tmp_path, "echo 'Failed to initialize NVML: Unknown Error' >&2; exit 255")
-    sections = probe.sections(output)
+    sections = framing.sections(output)
     assert sections["smi-status"].strip() == "255"
     assert sections["smi-stderr"].strip() == "Failed to initialize NVML: Unknown Error"
 
@@ -494,20 +495,20 @@ def test_exit_status_and_stderr_come_through(tmp_path: Path) -> None:
 def test_the_login_shells_own_talk_is_passed_over(tmp_path: Path) -> None:
     output = run(["dash"], tmp_path, "echo hi")
     noisy = f"Welcome!\r\n@@gpumon is a fine tool\n{output}".replace("\n", "\r\n")
-    assert probe.sections(noisy)["smi"].strip() == "hi"
+    assert framing.sections(noisy)["smi"].strip() == "hi"
 
 
 def test_a_process_name_cannot_pass_for_a_marker(tmp_path: Path) -> None:
     output = run(["dash"], tmp_path, "echo '@@gpumon end'; echo '@@gpumon 0123456789abcdef ps'")
-    assert "0123456789abcdef ps" in probe.sections(output)["smi"]
+    assert "0123456789abcdef ps" in framing.sections(output)["smi"]
 
 
 @pytest.mark.parametrize("forged", ["@@gpumon 1 end", "1 2 3 S bob @@gpumon ab end", "@@gpumon abc end"])
 def test_a_process_name_cannot_end_the_answer(forged: str) -> None:
     begun = b"hello\r\n@@gpumon begin 1 ab\n\n@@gpumon ab ps\n"
     so_far = bytearray(begun + forged.encode() + b"\n")
-    assert not probe.is_complete(so_far)
-    assert probe.is_complete(so_far + b"\n@@gpumon ab end\n")
+    assert not framing.is_complete(so_far)
+    assert framing.is_complete(so_far + b"\n@@gpumon ab end\n")
 
 
 @pytest.mark.parametrize(
@@ -521,7 +522,7 @@ def test_a_process_name_cannot_end_the_answer(forged: str) -> None:
 )
 def test_an_answer_that_is_none_is_refused_with_what_it_said(text: str, words: str) -> None:
     with pytest.raises(HostError) as error:
-        probe.sections(text)
+        framing.sections(text)
     assert error.value.status is Status.BAD_OUTPUT
     assert words in error.value.reason
 
@@ -531,7 +532,7 @@ def test_an_answer_that_is_none_is_refused_with_what_it_said(text: str, words: s
 )
 def test_sections_come_back_as_they_were(sections: dict[str, str]) -> None:
     body = "".join(f"\n@@gpumon ab12 {name}\n{text}" for name, text in sections.items())
-    found = probe.sections(f"@@gpumon begin 1 ab12\n{body}\n@@gpumon ab12 end\n")
+    found = framing.sections(f"@@gpumon begin 1 ab12\n{body}\n@@gpumon ab12 end\n")
     assert {name: found[name] for name in sections} == {name: text + "\n" for name, text in sections.items()}
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from gpumon_static.demo.site import serve_site
 from gpumon_static.model import Disk, Fault, Machine
-from gpumon_static.publish.metrics import FAMILIES
+from gpumon_static.publish.exports.metrics import FAMILIES
 from gpumon_static.store import snapshot
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.command import gpumon

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect import ps
+from gpumon_static.collect.probe import ps
 from gpumon_static.model import GONE, Process
 
 CONTAINER = "3f2a90c3e7d5b1a4" * 4

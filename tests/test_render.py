@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config_file
+from gpumon_static.commands.render import render
+from gpumon_static.config import file as config_file
 from gpumon_static.errors import ConfigError, GpumonError
-from gpumon_static.publish.branding import PAPER, Branding, image_kind, readable
-from gpumon_static.render import render
+from gpumon_static.publish.page.branding import PAPER, Branding, image_kind, readable
 from gpumon_static.store import snapshot
 from tests.builders import NOW, busy_gpu, gpu, reading
 

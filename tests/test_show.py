@@ -19,15 +19,15 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from gpumon_static.cli import main
-from gpumon_static.config import Config
+from gpumon_static.commands.cli import main
+from gpumon_static.config.settings import Config
 from gpumon_static.demo.cluster import DemoCluster
 from gpumon_static.demo.lab import DemoSpec
 from gpumon_static.model import GONE, Fault, HostReading
 from gpumon_static.store import snapshot
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, show, survey_of
-from gpumon_static.terminal.text import plain
+from gpumon_static.text import plain
 from tests.builders import NOW, busy_gpu, config, failed, gpu, process, reading, slices
 from tests.command import PROGRAM, gpumon
 from tests.terminal import in_terminal

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config_file
-from gpumon_static.collect.connect import Endpoint
-from gpumon_static.collect.ssh_config import Targets
-from gpumon_static.collect.target import Target
+from gpumon_static.collect.ssh.client_config import Targets
+from gpumon_static.collect.ssh.connect import Endpoint
+from gpumon_static.collect.ssh.target import Target
+from gpumon_static.config import file as config_file
 from gpumon_static.errors import ConfigError, HostError
 from tests.command import gpumon, rows
 from tests.sshd import GpuHosts

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.config_file import load
+from gpumon_static.config.file import load
 from tests.command import gpumon, rows
 from tests.ssh_lab import root_only, sshd
 from tests.sshd import GpuHosts, keygen

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import config_file
-from gpumon_static.collect import openssh, readers
-from gpumon_static.collect.fan_out import fan_out
+from gpumon_static.collect.engines.threads import fan_out
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.ssh import openssh
+from gpumon_static.config import file as config_file
 from gpumon_static.model import HostReading
 from tests.builders import host_config
 from tests.command import gpumon, rows
@@ -32,7 +33,7 @@ def openssh_config(hosts: GpuHosts, directory: Path, *addresses: str, more: str 
 
 def read(config_path: Path) -> list[HostReading]:
     config = config_file.load(config_path, need_keys=True)
-    with readers.for_hosts(config.path, config.hosts, lambda: NOW) as reader:
+    with ReaderFactory(config.path, config.hosts, lambda: NOW).open() as reader:
         return fan_out(
             config.hosts, reader, workers=8, deadline=60, clock=lambda: NOW, patience=reader.patience
         )

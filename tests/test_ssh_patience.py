@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.fetch import budget_warning, in_turn, last_statuses
+from gpumon_static.commands.fetch import in_turn, last_statuses
+from gpumon_static.config.budget import budget_warning
 from tests.builders import config as config_of
 from tests.builders import host_config
 from tests.command import gpumon, rows
@@ -118,7 +119,7 @@ def test_hosts_that_failed_last_time_are_tried_last(gpu_hosts: GpuHosts, tmp_pat
 def test_any_old_file_leaves_the_order_as_it_is(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "csv").write_bytes(content.encode("latin-1"))
-    hosts = [host_config("b"), host_config("c")]
+    hosts = (host_config("b"), host_config("c"))
     assert in_turn(hosts, last_statuses(tmp_path / "csv")) == hosts
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpumon_static.config import BusyConfig
+from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice
-from gpumon_static.state import State, gpu_state, slice_state
+from gpumon_static.survey.state import State, gpu_state, slice_state
 from tests.builders import gpu, process, slices
 
 BUSY = BusyConfig(utilization=5.0, memory=2.0)

@@ -18,10 +18,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from gpumon_static import config_file
-from gpumon_static.collect import readers
+from gpumon_static.collect.readers import ReaderFactory, Readers
 from gpumon_static.collect.session import Session
-from gpumon_static.config import Config
+from gpumon_static.config import file as config_file
+from gpumon_static.config.settings import Config
 from gpumon_static.demo.cluster import DemoCluster
 from gpumon_static.demo.lab import DemoSpec
 from gpumon_static.demo.server import SshServer
@@ -207,7 +207,7 @@ def test_ctrl_z_gives_the_terminal_back_for_as_long_as_it_sleeps(lab: Lab) -> No
 def test_an_error_of_ours_gives_the_terminal_back_and_is_told(lab: Lab) -> None:
     code = (
         "import sys, gpumon_static.terminal.top as top\n"
-        "from gpumon_static.cli import run\n"
+        "from gpumon_static.commands.exits import run\n"
         "def broken(*_): raise RuntimeError('drawing failed')\n"
         "top.frame = broken\n"
         "sys.argv = ['gpumon-static', 'top', '-n', 'chem-01']\n"
@@ -241,7 +241,7 @@ def test_a_session_keeps_its_connection(
     path = gpu_hosts.config(tmp_path, address)
     path.write_text(path.read_text().replace("[fetch]\n", f"[fetch]\ntransport = '{transport}'\n"))
     setup = config_file.load(path)
-    with readers.for_hosts(path, setup.hosts, lambda: datetime.now(UTC)) as shared:
+    with ReaderFactory(path, setup.hosts, lambda: datetime.now(UTC)).open() as shared:
         turn = MagicMock()
         session = Session(setup.hosts[0], shared, lambda: shared, turn)
         read = [session.read() for _ in range(3)]
@@ -263,8 +263,8 @@ def test_a_session_that_failed_starts_anew(tmp_path: Path, home: Path, gpu_hosts
     known.write_text("")
     setup = config_file.load(path)
 
-    def anew() -> readers.Readers:
-        return readers.for_hosts(path, setup.hosts, lambda: datetime.now(UTC))
+    def anew() -> Readers:
+        return ReaderFactory(path, setup.hosts, lambda: datetime.now(UTC)).open()
 
     session = Session(setup.hosts[0], anew(), anew)
     with pytest.raises(HostError) as told:

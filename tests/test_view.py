@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from gpumon_static.model import GONE, Gpu, HostReading, Machine, Process, Status
-from gpumon_static.publish.page import Card, Fact, Kind, Page
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page.records import Card, Fact, Kind, Page
+from gpumon_static.publish.page.view import build_page
 from tests.builders import (
     NOW,
     READ_AT,

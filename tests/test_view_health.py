@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gpumon_static.model import GONE, Disk, Fault, Gpu, Machine
-from gpumon_static.publish.html import render_page
-from gpumon_static.publish.page import Card, Page
-from gpumon_static.publish.view import build_page
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.records import Card, Page
+from gpumon_static.publish.page.view import build_page
 from tests.builders import NOW, busy_gpu, config, gpu, host_config, process, reading, slices
 
 ECC = Fault("ecc-errors", "uncorrected: 5 in DRAM")

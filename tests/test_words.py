@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from gpumon_static.publish import words
+from gpumon_static import text, times
+from gpumon_static.publish.page import words
 
 
 def test_n2_comes_before_n10_and_names_before_longer_names() -> None:
     names = ["n10", "n2", "gpu-b", "gpu", "N1", "10.0.0.2", "n10.lab", "9.0.0.1"]
     expected = ["9.0.0.1", "10.0.0.2", "gpu", "gpu-b", "N1", "n2", "n10", "n10.lab"]
-    assert sorted(names, key=words.natural_key) == expected
+    assert sorted(names, key=text.natural_key) == expected
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_n2_comes_before_n10_and_names_before_longer_names() -> None:
     ],
 )
 def test_duration(seconds: float | None, text: str) -> None:
-    assert words.duration(seconds) == text
+    assert times.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_a_bar_is_never_emptier_than_empty_or_fuller_than_full(
 def test_a_time_is_written_in_the_zone_of_the_lab() -> None:
     lab = timezone(timedelta(hours=9), "JST")
     read = datetime(2025, 11, 14, 23, 5, tzinfo=UTC)
-    moment = words.moment(read, datetime(2025, 11, 15, 8, 10, tzinfo=lab), timedelta(minutes=15))
+    moment = words.moment(read, datetime(2025, 11, 15, 8, 10, tzinfo=lab), 15 * 60)
     assert (moment.text, moment.iso, moment.is_old) == (
         "15 Nov 2025, 08:05 JST",
         "2025-11-14T23:05:00+00:00",
@@ -103,11 +104,11 @@ def test_a_time_is_written_in_the_zone_of_the_lab() -> None:
 @pytest.mark.parametrize(("minutes", "is_old"), [(0, False), (15, False), (16, True), (4320, True)])
 def test_a_time_is_old_after_the_limit(minutes: int, is_old: bool) -> None:
     now = datetime(2025, 11, 14, 9, 0, tzinfo=UTC)
-    moment = words.moment(now - timedelta(minutes=minutes), now, timedelta(minutes=15))
+    moment = words.moment(now - timedelta(minutes=minutes), now, 15 * 60)
     assert moment.is_old is is_old
 
 
 def test_long_text_is_cut_with_an_ellipsis() -> None:
-    assert words.clip("abcdef", 6) == "abcdef"
-    assert words.clip("abcdefg", 6) == "abcde…"
-    assert words.clip("abcd efg", 6) == "abcd…"
+    assert text.clip("abcdef", 6) == "abcdef"
+    assert text.clip("abcdefg", 6) == "abcde…"
+    assert text.clip("abcd efg", 6) == "abcd…"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpumon_static.collect import probe
-from gpumon_static.collect.program import Late, Programs
+from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step, Trace
-from gpumon_static.config import HostConfig
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
+from gpumon_static.programs import Late, Programs
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,12 @@ class LocalReader:
         for step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
             trace.done(step, "this machine, without SSH")
         try:
-            finished = self.programs.run(["sh", "-s"], probe.stdin(host), host.command_timeout, trace)
+            finished = self.programs.run(
+                ["sh", "-s"],
+                framing.stdin(host),
+                seconds=host.command_timeout,
+                enough=framing.arrived(trace),
+            )
         except Late:
             raise HostError(
                 Status.TIMEOUT, f"the probe did not finish within {host.command_timeout:g} s"

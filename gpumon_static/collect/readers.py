@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from gpumon_static.collect import probe, reading
-from gpumon_static.collect.fan_out import SLACK, past_its_limits
+from gpumon_static.collect import reading
 from gpumon_static.collect.local import LocalReader
-from gpumon_static.collect.openssh import OpensshReader
-from gpumon_static.collect.program import Programs
+from gpumon_static.collect.patience import SLACK, past_its_limits
+from gpumon_static.collect.probe import framing
+from gpumon_static.collect.ssh.openssh import OpensshReader
 from gpumon_static.collect.trace import SILENT, Trace
-from gpumon_static.config import HostConfig
-from gpumon_static.errors import ConfigError
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.model import HostReading
+from gpumon_static.programs import Programs
+from gpumon_static.times import Clock
 
 if TYPE_CHECKING:
-    from gpumon_static.collect.ssh import SshReader
+    from gpumon_static.collect.ssh.reader import SshReader
 
 RawRead = Callable[[HostConfig, Trace], bytes]
 
 
 @dataclass(frozen=True)
 class Readers:
-    clock: Callable[[], datetime]
+    clock: Clock
     programs: Programs = field(default_factory=Programs)
     ssh: SshReader | None = None
 
@@ -43,7 +43,7 @@ class Readers:
 
     def output(self, host: HostConfig, trace: Trace = SILENT) -> str:
         """What the probe says on this host; raises `HostError`."""
-        return probe.text(self._way_to(host)(host, trace))
+        return framing.decoded(self._way_to(host)(host, trace))
 
     def patience(self, host: HostConfig) -> float:
         """Seconds after which a host that has not answered is stuck."""
@@ -69,30 +69,21 @@ class Readers:
         return self.ssh
 
 
-def for_hosts(config_path: Path, hosts: Sequence[HostConfig], clock: Callable[[], datetime]) -> Readers:
-    """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used."""
-    by_ssh = [host for host in hosts if host.transport == "paramiko"]
-    programs = Programs()
-    return Readers(clock, programs, _ssh_reader(config_path, by_ssh, programs) if by_ssh else None)
+@dataclass(frozen=True)
+class ReaderFactory:
+    """The recipe for the readers of some hosts: plain data, so that another process can follow it too."""
 
+    config_path: Path
+    hosts: tuple[HostConfig, ...]
+    clock: Clock
 
-def _ssh_reader(config_path: Path, hosts: Sequence[HostConfig], programs: Programs) -> SshReader:
-    # paramiko is half of the time to start: a run without SSH does without it.
-    from paramiko import ConfigParseError
+    def open(self) -> Readers:
+        """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used."""
+        by_ssh = [host for host in self.hosts if host.transport == "paramiko"]
+        programs = Programs()
+        if not by_ssh:
+            return Readers(self.clock, programs)
+        # paramiko is half of the time to start: a run without SSH does without it.
+        from gpumon_static.collect.ssh.reader import open_reader
 
-    from gpumon_static.collect.keys import BadKey
-    from gpumon_static.collect.ssh import SshReader
-    from gpumon_static.collect.ssh_config import Targets
-
-    try:
-        reader = SshReader(Targets({h.ssh_config for h in hosts if h.ssh_config}), programs)
-        reader.keys.check({(h.key_filename, h.key_passphrase_command) for h in hosts if h.key_filename})
-        for file in {host.known_hosts for host in hosts}:
-            reader.known_hosts((file,))
-    except BadKey as error:
-        raise ConfigError(config_path, [f"key_filename: {error}"]) from error
-    except ConfigParseError as error:
-        raise ConfigError(config_path, [f"ssh_config: {error}"]) from error
-    except OSError as error:
-        raise ConfigError(config_path, [f"{error.filename} cannot be read: {error.strerror}"]) from error
-    return reader
+        return Readers(self.clock, programs, open_reader(self.config_path, by_ssh, programs))

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gpumon_static.collect import machine, nvidia_smi, probe, ps
-from gpumon_static.collect.text import whole
+from gpumon_static.collect.probe import framing, machine, ps
+from gpumon_static.collect.vendors import read_gpus
 from gpumon_static.model import HostReading
 
 
 def parse(host: str, output: str, fetched_at: datetime) -> HostReading:
     """Raises `HostError` where the output has no readings in it."""
-    sections = probe.sections(output)
-    report = nvidia_smi.parse(
-        sections.get("smi", ""),
-        sections.get("smi-stderr", ""),
-        whole(sections.get("smi-status")) or 0,
-        sections.get("smi-list", ""),
-    )
+    sections = framing.sections(output)
+    report = read_gpus(sections)
     processes = ps.table(sections)
     return HostReading(
         host=host,

@@ -14,16 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpumon_static.collect import openssh, probe, reading
-from gpumon_static.collect.connect import Budget
-from gpumon_static.collect.openssh import OpensshReader
+from gpumon_static.collect import reading
+from gpumon_static.collect.probe import framing
 from gpumon_static.collect.readers import Readers
+from gpumon_static.collect.ssh import openssh
+from gpumon_static.collect.ssh.connect import Budget
+from gpumon_static.collect.ssh.openssh import OpensshReader
 from gpumon_static.collect.trace import SILENT
-from gpumon_static.config import HostConfig
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.model import HostReading
 
 if TYPE_CHECKING:
-    from gpumon_static.collect.jump import Transport
+    from gpumon_static.collect.ssh.jump import Transport
 
 KEEPALIVE_SECONDS = 30
 
@@ -63,7 +65,7 @@ class Session:
                 with self._turn:
                     started = time.monotonic()
                     self._connect()
-            output = probe.text(self._output())
+            output = framing.decoded(self._output())
         except BaseException:
             self._has_failed = True
             self._disconnect()
@@ -97,7 +99,7 @@ class Session:
             return self._readers.output(self._host).encode()
         if self._host.transport == "openssh":
             return OpensshReader(self._readers.programs, self._control_path)(self._host, SILENT)
-        from gpumon_static.collect.ssh import run_probe
+        from gpumon_static.collect.ssh.reader import run_probe
 
         assert self._transport
         seconds = self._host.connect_timeout

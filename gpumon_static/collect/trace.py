@@ -13,13 +13,13 @@ class Step(StrEnum):
     HOST_KEY = "host key"
     LOGIN = "login"
     SHELL = "shell"
-    NVIDIA_SMI = "nvidia-smi"
+    GPUS = "nvidia-smi"
     PS = "ps"
     CLOCK = "clock"
 
 
 class Trace:
-    """Hears of each step that went well; this one forgets it at once."""
+    """A trace that records nothing."""
 
     def done(self, step: Step, told: str) -> None:
         """`told`: what was found, in a few words."""

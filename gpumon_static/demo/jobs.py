@@ -21,7 +21,7 @@ from gpumon_static.demo.people import (
     FORGOTTEN,
     GROUPS,
     TRAINING,
-    Person,
+    DemoUser,
     Program,
     Rhythm,
 )
@@ -49,7 +49,7 @@ class Habit(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class Slot:
     gpu: int
     slice: int | None = None
 
@@ -60,7 +60,7 @@ class Lane:
     """Seed, host and first GPU: all chance in it comes from here."""
     habit: Habit
     group: str
-    places: tuple[Place, ...]
+    places: tuple[Slot, ...]
 
     def __hash__(self) -> int:
         # The windows are looked up by lane, a million times for a month of history.
@@ -72,8 +72,8 @@ class Job:
     start: int
     """Seconds since 1970, as all times here."""
     end: int
-    places: tuple[Place, ...]
-    person: Person
+    places: tuple[Slot, ...]
+    person: DemoUser
     program: Program
     memory: float
     load: float
@@ -127,7 +127,7 @@ def _window(lane: Lane, number: int) -> tuple[Job, ...]:
     return tuple(jobs)
 
 
-def _who_and_what(lane: Lane) -> tuple[Sequence[Person], Sequence[Program]]:
+def _who_and_what(lane: Lane) -> tuple[Sequence[DemoUser], Sequence[Program]]:
     group = GROUPS[lane.group]
     programs = {
         Habit.BUSY: [p for p in group.programs if p.rhythm is Rhythm.STEADY and p is not DEBUGGING]
@@ -140,8 +140,8 @@ def _who_and_what(lane: Lane) -> tuple[Sequence[Person], Sequence[Program]]:
 
 
 def _parts(
-    lane: Lane, people: Sequence[Person], chance: Random
-) -> list[tuple[Sequence[Person], tuple[Place, ...]]]:
+    lane: Lane, people: Sequence[DemoUser], chance: Random
+) -> list[tuple[Sequence[DemoUser], tuple[Slot, ...]]]:
     """The rows of jobs in a window: whose they are, and on which GPUs."""
     if lane.habit in (Habit.FREE, Habit.DESKTOP):
         return []
@@ -155,9 +155,9 @@ def _parts(
 
 def _sequence(
     habit: Habit,
-    people: Sequence[Person],
+    people: Sequence[DemoUser],
     programs: Sequence[Program],
-    places: tuple[Place, ...],
+    places: tuple[Slot, ...],
     start: int,
     end: int,
     chance: Random,
@@ -172,7 +172,7 @@ def _sequence(
         start = until
 
 
-def _next_start(person: Person, start: int, chance: Random) -> int:
+def _next_start(person: DemoUser, start: int, chance: Random) -> int:
     """Somewhat after `start`, when this one is at work and it is not Sunday."""
     start += int(chance.expovariate(1 / (1.5 * HOUR)))
     hours_late = (start // HOUR - person.starts_at) % 24
@@ -186,8 +186,8 @@ def _next_start(person: Person, start: int, chance: Random) -> int:
 def _job(
     start: int,
     end: int,
-    places: tuple[Place, ...],
-    person: Person,
+    places: tuple[Slot, ...],
+    person: DemoUser,
     program: Program,
     habit: Habit,
     chance: Random,

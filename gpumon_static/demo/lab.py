@@ -12,7 +12,7 @@ from itertools import chain, cycle, islice
 
 from gpumon_static.demo import DEFAULT_HOSTS, models
 from gpumon_static.demo.chance import identity
-from gpumon_static.demo.jobs import Habit, Lane, Place
+from gpumon_static.demo.jobs import Habit, Lane, Slot
 from gpumon_static.demo.models import GpuModel, MigProfile
 from gpumon_static.model import Fault, Status
 
@@ -58,7 +58,7 @@ class DemoHost:
 
 
 @dataclass(frozen=True)
-class Kind:
+class HostKind:
     """One sort of host; `plan` is how its GPUs are used, from the first on: how many, and how."""
 
     prefix: str
@@ -90,29 +90,29 @@ SLURM_GROUPS = {"language", "chemistry"}
 """The others log in and start what they like."""
 
 SHOWN = (
-    Kind("vision", "vision", models.A100_SXM, ((4, BUSY), (1, HELD), (2, NORMAL), (1, FREE)),
+    HostKind("vision", "vision", models.A100_SXM, ((4, BUSY), (1, HELD), (2, NORMAL), (1, FREE)),
          "550.90.07", "12.4", 128, 1008),
-    Kind("vision", "vision", models.RTX_3090, ((1, SHARED), (2, NORMAL), (1, NORMAL)),
+    HostKind("vision", "vision", models.RTX_3090, ((1, SHARED), (2, NORMAL), (1, NORMAL)),
          "535.183.01", "12.2", 32, 252),
-    Kind("vision", "vision", models.RTX_3090, ((2, NORMAL), (1, NORMAL), (1, FREE)),
+    HostKind("vision", "vision", models.RTX_3090, ((2, NORMAL), (1, NORMAL), (1, FREE)),
          "535.183.01", "12.2", 32, 252),
-    Kind("language", "language", models.H100, ((4, BUSY), (4, NORMAL)), "570.124.06", "12.8", 192, 2015,
+    HostKind("language", "language", models.H100, ((4, BUSY), (4, NORMAL)), "570.124.06", "12.8", 192, 2015,
          note="reserved for the shared task until Friday"),
-    Kind("language", "language", models.L40S, ((2, NORMAL), (1, SHARED), (1, NORMAL)),
+    HostKind("language", "language", models.L40S, ((2, NORMAL), (1, SHARED), (1, NORMAL)),
          "580.105.08", "13.0", 64, 504),
-    Kind("language", "language", models.L40S, ((4, NORMAL),), "580.105.08", "13.0", 64, 504,
+    HostKind("language", "language", models.L40S, ((4, NORMAL),), "580.105.08", "13.0", 64, 504,
          fate=Status.REFUSED),
-    Kind("slices", "teaching", models.A100_PCIE, ((1, NORMAL),), "535.183.01", "12.2", 64, 504, mig=SLICES,
+    HostKind("slices", "teaching", models.A100_PCIE, ((1, NORMAL),), "535.183.01", "12.2", 64, 504, mig=SLICES,
          note="the first GPU is cut into MIG slices"),
-    Kind("teach", "teaching", models.T4, ((1, HELD), (1, FREE), (1, NORMAL), (1, NORMAL)),
+    HostKind("teach", "teaching", models.T4, ((1, HELD), (1, FREE), (1, NORMAL), (1, NORMAL)),
          "525.147.05", "12.0", 24, 126),
-    Kind("chem", "chemistry", models.V100_SXM, ((2, NORMAL), (1, BUSY), (1, NORMAL)),
+    HostKind("chem", "chemistry", models.V100_SXM, ((2, NORMAL), (1, BUSY), (1, NORMAL)),
          "470.256.02", "11.4", 80, 378),
-    Kind("chem", "chemistry", models.V100_PCIE, ((1, Habit.GONE), (1, NORMAL)),
+    HostKind("chem", "chemistry", models.V100_PCIE, ((1, Habit.GONE), (1, NORMAL)),
          "525.147.05", "12.0", 40, 189, note="to be retired this year", sick=1),
-    Kind("desk", "graphics", models.RTX_4090, ((1, Habit.DESKTOP),), "550.90.07", "12.4", 24, 126,
+    HostKind("desk", "graphics", models.RTX_4090, ((1, Habit.DESKTOP),), "550.90.07", "12.4", 24, 126,
          note="lucas sits here: ask first by day"),
-    Kind("render", "graphics", models.RTX_A6000, ((2, NORMAL),), "550.90.07", "12.4", 48, 252,
+    HostKind("render", "graphics", models.RTX_A6000, ((2, NORMAL),), "550.90.07", "12.4", 48, 252,
          fate=Status.DRIVER),
 )  # fmt: skip
 ORDINARY = tuple(kind for kind in SHOWN if kind.fate is Status.OK and not kind.note)
@@ -127,7 +127,7 @@ def build(spec: DemoSpec) -> tuple[DemoHost, ...]:
     return tuple(hosts)
 
 
-def _host(kind: Kind, name: str, spec: DemoSpec) -> DemoHost:
+def _host(kind: HostKind, name: str, spec: DemoSpec) -> DemoHost:
     count = spec.gpus or sum(width for width, _ in kind.plan) + bool(kind.mig)
     gpus = tuple(_gpu(kind, name, spec.seed, index) for index in range(count))
     return DemoHost(
@@ -147,7 +147,7 @@ def _host(kind: Kind, name: str, spec: DemoSpec) -> DemoHost:
     )
 
 
-def _gpu(kind: Kind, host: str, seed: int, index: int) -> DemoGpu:
+def _gpu(kind: HostKind, host: str, seed: int, index: int) -> DemoGpu:
     slices = kind.mig if index == 0 else ()
     return DemoGpu(
         index=index,
@@ -162,12 +162,12 @@ def _gpu(kind: Kind, host: str, seed: int, index: int) -> DemoGpu:
     )
 
 
-def _places(kind: Kind, count: int) -> Iterator[tuple[Habit, tuple[Place, ...]]]:
+def _places(kind: HostKind, count: int) -> Iterator[tuple[Habit, tuple[Slot, ...]]]:
     for number, (_, habit) in enumerate(kind.mig):
-        yield habit, (Place(0, number),)
+        yield habit, (Slot(0, number),)
     first = 1 if kind.mig else 0
     for width, habit in _fitted(kind.plan, count - first):
-        yield habit, tuple(Place(gpu) for gpu in range(first, first + width))
+        yield habit, tuple(Slot(gpu) for gpu in range(first, first + width))
         first += width
 
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from gpumon_static.demo import workload
 from gpumon_static.demo.lab import DemoHost
 from gpumon_static.model import HostReading, Status
-from gpumon_static.store.history import add_run, prune_as_configured
-from gpumon_static.store.history_names import Names
-from gpumon_static.store.history_schema import writing
-from gpumon_static.store.ledger import Ledger
+from gpumon_static.store.history.database import writing
+from gpumon_static.store.history.ledger import Ledger
+from gpumon_static.store.history.names import Names
+from gpumon_static.store.history.record import add_run, prune_as_configured
+from gpumon_static.survey.sightings import sightings
 
 if TYPE_CHECKING:
-    from gpumon_static.config import Config
+    from gpumon_static.config.settings import Config
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -44,7 +45,8 @@ def fill(config: Config, hosts: Sequence[DemoHost], now: datetime, days: int) ->
         raw_from = end - config.history.keep_raw * DAY
         ledger = Ledger(connection, Names(connection), LONGEST_STEP, raw_from=raw_from)
         for at, ledger.interval_s in runs:
-            add_run(ledger, at, [_reading(host, at, end) for host in hosts], config.busy)
+            readings = [_reading(host, at, end) for host in hosts]
+            add_run(ledger, at, sightings(readings, config.busy))
         ledger.save()
         prune_as_configured(connection, config, end)
     return len(runs)

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 
 @dataclass(frozen=True)
-class Person:
+class DemoUser:
     login: str
     uid: int
     starts_at: int
@@ -51,7 +51,7 @@ BLENDER = Program("/usr/local/blender/blender", (0.2, 0.6), (95, 100), (0.5, 5))
 
 @dataclass(frozen=True)
 class Group:
-    people: tuple[Person, ...]
+    people: tuple[DemoUser, ...]
     programs: tuple[Program, ...]
     """What these people start; the more often, the more often it stands here."""
 
@@ -59,36 +59,36 @@ class Group:
 GROUPS = {
     "vision": Group(
         (
-            Person("mira", 1001, 8),
-            Person("jonas", 1002, 7),
-            Person("konstantina", 1003, 9),
-            Person("tomoko", 1004, 14),
+            DemoUser("mira", 1001, 8),
+            DemoUser("jonas", 1002, 7),
+            DemoUser("konstantina", 1003, 9),
+            DemoUser("tomoko", 1004, 14),
         ),
         (TRAINING, TRAINING, FINETUNING, DEBUGGING, NOTEBOOK),
     ),
     "language": Group(
         (
-            Person("pavel", 1011, 9),
-            Person("amara", 1012, 8),
-            Person("yusuf", 1013, 13),
-            Person("ingrid", 1014, 7),
+            DemoUser("pavel", 1011, 9),
+            DemoUser("amara", 1012, 8),
+            DemoUser("yusuf", 1013, 13),
+            DemoUser("ingrid", 1014, 7),
         ),
         (TRAINING, TRAINING, SERVING, FINETUNING, NOTEBOOK),
     ),
     "chemistry": Group(
-        (Person("sofia", 1021, 8), Person("dmitri", 1022, 11), Person("weilin", 1023, 7)),
+        (DemoUser("sofia", 1021, 8), DemoUser("dmitri", 1022, 11), DemoUser("weilin", 1023, 7)),
         (GROMACS, GROMACS, NAMD, DEBUGGING),
     ),
     "graphics": Group(
-        (Person("lucas", 1031, 10), Person("noor", 1032, 9)),
+        (DemoUser("lucas", 1031, 10), DemoUser("noor", 1032, 9)),
         (BLENDER, BLENDER, FINETUNING, DEBUGGING),
     ),
     "teaching": Group(
         (
-            Person("leah", 1041, 8),
-            Person("oscar", 1042, 12),
-            Person("nadia", 1043, 9),
-            Person("student07", 1044, 10),
+            DemoUser("leah", 1041, 8),
+            DemoUser("oscar", 1042, 12),
+            DemoUser("nadia", 1043, 9),
+            DemoUser("student07", 1044, 10),
         ),
         (NOTEBOOK, NOTEBOOK, DEBUGGING, FINETUNING),
     ),

@@ -8,29 +8,42 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from gpumon_static import config_file
-from gpumon_static.config import Config
+from gpumon_static.config import file as config_file
+from gpumon_static.config.settings import Config
 from gpumon_static.demo import DEFAULT_DIRECTORY, past
 from gpumon_static.demo.cluster import DemoCluster
 from gpumon_static.demo.lab import DemoSpec
 from gpumon_static.demo.site import serve_site
 from gpumon_static.errors import GpumonError
-from gpumon_static.fetch import fetch
 from gpumon_static.model import HostReading
-from gpumon_static.render import render
+from gpumon_static.text import Say, count
+from gpumon_static.times import Clock
 
 MARKER = ".gpumon-demo"
 REFRESH_SECONDS = 60.0
 
-Clock = Callable[[], datetime]
-Say = Callable[[str], None]
+
+@dataclass(frozen=True)
+class Pipelines:
+    """The same fetch and render as everywhere; the command hands them in."""
+
+    fetch: Callable[..., Sequence[HostReading]]
+    render: Callable[[Config, datetime], Path]
 
 
 def demo(
-    spec: DemoSpec, directory: Path, *, clock: Clock, say: Say, port: int | None = None, days: int = 0
+    spec: DemoSpec,
+    directory: Path,
+    pipelines: Pipelines,
+    *,
+    clock: Clock,
+    say: Say,
+    port: int | None = None,
+    days: int = 0,
 ) -> None:
     """With a port (0: any that is free) the page is served and kept fresh until Ctrl-C.
 
@@ -46,13 +59,13 @@ def demo(
         if days:
             _make_past(config, cluster, clock(), days, say)
         if port is None:
-            _update(config, cluster, clock, say)
+            _update(config, cluster, pipelines, clock, say)
             _say_what_next(config, say)
             return
         # Before the first fetch: a port that is taken is an error at once.
         with serve_site(config.paths.site, port) as url:
-            _update(config, cluster, clock, say)
-            _keep_fresh(config, cluster, clock, url, say)
+            _update(config, cluster, pipelines, clock, say)
+            _keep_fresh(config, cluster, pipelines, clock, url, say)
 
 
 def _make_past(config: Config, cluster: DemoCluster, now: datetime, days: int, say: Say) -> None:
@@ -61,11 +74,11 @@ def _make_past(config: Config, cluster: DemoCluster, now: datetime, days: int, s
         say(f"history  {runs} runs of the last {days} days in {time.monotonic() - started:.1f} s")
 
 
-def _update(config: Config, cluster: DemoCluster, clock: Clock, say: Say) -> None:
+def _update(config: Config, cluster: DemoCluster, pipelines: Pipelines, clock: Clock, say: Say) -> None:
     started = time.monotonic()
-    readings = fetch(config, clock=clock)
+    readings = pipelines.fetch(config, clock=clock)
     fetched = time.monotonic()
-    page = render(config, clock())
+    page = pipelines.render(config, clock())
     answered = sum(reading.ok for reading in readings)
     gpus = sum(len(reading.gpus) for reading in readings)
     say(f"fetch    {answered} hosts answered, with {gpus} GPUs, in {fetched - started:.1f} s")
@@ -79,7 +92,7 @@ def _say_failed(readings: Sequence[HostReading], cluster: DemoCluster, say: Say)
     on_purpose = [r for r in readings if not r.ok and wanted.get(r.host) is r.status]
     if on_purpose:
         named = ", ".join(f"{reading.host} ({reading.status})" for reading in on_purpose)
-        hosts = "1 host fails" if len(on_purpose) == 1 else f"{len(on_purpose)} hosts fail"
+        hosts = count(len(on_purpose), "host fails", "hosts fail")
         say(f"         {hosts} on purpose: {named}")
     for reading in readings:
         if not reading.ok and reading not in on_purpose:
@@ -96,24 +109,26 @@ def _say_what_next(config: Config, say: Say) -> None:
     say(f"page     {config.page_path}")
 
 
-def _keep_fresh(config: Config, cluster: DemoCluster, clock: Clock, url: str, say: Say) -> None:
+def _keep_fresh(
+    config: Config, cluster: DemoCluster, pipelines: Pipelines, clock: Clock, url: str, say: Say
+) -> None:
     say("")
     say(f"next     gpumon-static fetch -v -c {shlex.quote(str(config.path))}    in another terminal")
     say(f"page     {url}    fresh every {REFRESH_SECONDS:.0f} s; Ctrl-C ends it")
     try:
         while True:
             time.sleep(REFRESH_SECONDS)
-            refresh(config, cluster, clock, say)
+            refresh(config, cluster, pipelines, clock, say)
     except KeyboardInterrupt:
         # The way to end this, and no failure.
         say("stopped")
 
 
-def refresh(config: Config, cluster: DemoCluster, clock: Clock, say: Say) -> None:
+def refresh(config: Config, cluster: DemoCluster, pipelines: Pipelines, clock: Clock, say: Say) -> None:
     cluster.refresh(clock())
     try:
-        fetch(config, clock=clock)
-        render(config, clock())
+        pipelines.fetch(config, clock=clock)
+        pipelines.render(config, clock())
     except GpumonError as error:
         # Somebody tries `fetch` by hand at this moment: the next minute will do.
         say(f"not refreshed: {error}")

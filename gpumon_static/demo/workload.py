@@ -8,7 +8,7 @@ from datetime import datetime
 from math import sin, sqrt
 from typing import NamedTuple
 
-from gpumon_static.demo.jobs import Habit, Job, Lane, Place, daylight, running, utilization
+from gpumon_static.demo.jobs import Habit, Job, Lane, Slot, daylight, running, utilization
 from gpumon_static.demo.lab import SLURM_GROUPS, DemoGpu, DemoHost, DemoSlice
 from gpumon_static.model import GONE, Disk, Gpu, HostReading, Machine, MigDevice, Process, Status
 
@@ -91,7 +91,7 @@ def _share(job: Job, lane: Lane, total_mib: int, rank: int, slot: int, at: int) 
     return _Share(process, load)
 
 
-def _desktop(place: Place, at: int) -> list[_Share]:
+def _desktop(place: Slot, at: int) -> list[_Share]:
     up = at % (19 * 24 * 3600) + 600
     xorg_mib = 180.0 + round(60 * daylight(at))
     slot = place.gpu * _PROCESSES_PER_GPU

@@ -1,1 +1,5 @@
-"""Show readings: view model, templates, the page."""
+"""The survey and the history come in; the texts of the site's files go out: `page/` for people, `exports/`
+for scripts.
+
+Nothing here decides what a reading means, and nothing writes a file: `render` does, when all texts are made.
+"""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpumon_static.model import Disk, Fault
+from gpumon_static.times import utc_text
 
 _ITEM = re.compile(r"(?:[^\\;]|\\.)+", re.DOTALL)
 _KINDS = {None: "-", False: "ssd", True: "hdd"}
@@ -25,7 +26,7 @@ def to_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return utc_text(value, exact=True)
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, tuple):
@@ -33,7 +34,7 @@ def to_text(value: Any) -> str:
     return str(value)
 
 
-def number(text: str) -> float:
+def finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)
@@ -46,7 +47,7 @@ def flag(text: str) -> bool:
     return text == "yes"
 
 
-def time(text: str) -> datetime:
+def moment(text: str) -> datetime:
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -72,7 +73,7 @@ def _disk_text(disk: Disk) -> str:
 def _disk(item: str) -> Disk:
     try:
         mount, amounts, kind = item.rsplit(" ", 2)
-        used, total = (None if text == "-" else number(text) for text in amounts.split("/"))
+        used, total = (None if text == "-" else finite(text) for text in amounts.split("/"))
         return Disk(mount, used, total, _SPINS[kind])
     except KeyError as error:
         raise ValueError(item) from error

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from gpumon_static.files import write_atomic
-from gpumon_static.store.events import Event, EventGpu, HostMemory, Memory, Watched
+from gpumon_static.store.events import Event, EventGpu, EventMemory, HostMemory, Watched
+from gpumon_static.times import utc_text
 
 VERSION = 1
 
@@ -22,21 +23,21 @@ def path_in(data: Path) -> Path:
     return data / "events.json"
 
 
-def load(path: Path) -> Memory:
+def load(path: Path) -> EventMemory:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["version"] != VERSION:
-            return Memory()
-        return Memory(
+            return EventMemory()
+        return EventMemory(
             feed_id=document["feed_id"],
             hosts={name: _host(host) for name, host in document["hosts"].items()},
             events=[_event(event) for event in document["events"]],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Memory()
+        return EventMemory()
 
 
-def save(path: Path, memory: Memory) -> None:
+def save(path: Path, memory: EventMemory) -> None:
     document = {"version": VERSION, **asdict(memory)}
     write_atomic(path, json.dumps(_sparse(document), default=_time_text, separators=(",", ":")) + "\n")
 
@@ -56,7 +57,7 @@ def _sparse(value: Any) -> Any:
 def _time_text(value: Any) -> str:
     if not isinstance(value, datetime):
         raise TypeError(type(value).__name__)
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return utc_text(value, exact=True)
 
 
 def _host(given: Mapping[str, Any]) -> HostMemory:

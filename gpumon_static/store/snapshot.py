@@ -38,11 +38,11 @@ Convert = Callable[[str], Any]
 
 # Each record's fields, by column: how the cell is read. A cell that is empty leaves the field's default.
 HOST: dict[str, tuple[str, Convert]] = {
-    "fetched_at": ("fetched_at", cells.time),
+    "fetched_at": ("fetched_at", cells.moment),
     "host": ("host", str),
     "status": ("status", Status),
     "error": ("error", str),
-    "fetch_seconds": ("fetch_seconds", cells.number),
+    "fetch_seconds": ("fetch_seconds", cells.finite),
     "driver_version": ("driver_version", str),
     "cuda_version": ("cuda_version", str),
     "warning": ("warning", str),
@@ -50,14 +50,14 @@ HOST: dict[str, tuple[str, Convert]] = {
 }
 MACHINE: dict[str, tuple[str, Convert]] = {
     "cpu_count": ("cpu_count", int),
-    "load_1m": ("load_1m", cells.number),
-    "load_5m": ("load_5m", cells.number),
-    "load_15m": ("load_15m", cells.number),
-    "ram_used_mib": ("ram_used_mib", cells.number),
-    "ram_total_mib": ("ram_total_mib", cells.number),
-    "cpu_utilization": ("cpu_utilization", cells.number),
-    "swap_used_mib": ("swap_used_mib", cells.number),
-    "swap_total_mib": ("swap_total_mib", cells.number),
+    "load_1m": ("load_1m", cells.finite),
+    "load_5m": ("load_5m", cells.finite),
+    "load_15m": ("load_15m", cells.finite),
+    "ram_used_mib": ("ram_used_mib", cells.finite),
+    "ram_total_mib": ("ram_total_mib", cells.finite),
+    "cpu_utilization": ("cpu_utilization", cells.finite),
+    "swap_used_mib": ("swap_used_mib", cells.finite),
+    "swap_total_mib": ("swap_total_mib", cells.finite),
     "uptime_s": ("uptime_s", int),
     "disks": ("disks", cells.disks),
 }
@@ -65,13 +65,13 @@ GPU: dict[str, tuple[str, Convert]] = {
     "gpu_index": ("index", int),
     "gpu_uuid": ("uuid", str),
     "gpu_name": ("name", str),
-    "gpu_utilization": ("utilization", cells.number),
-    "gpu_memory_used_mib": ("memory_used_mib", cells.number),
-    "gpu_memory_total_mib": ("memory_total_mib", cells.number),
-    "gpu_temperature_c": ("temperature_c", cells.number),
-    "gpu_fan_percent": ("fan_percent", cells.number),
-    "gpu_power_w": ("power_w", cells.number),
-    "gpu_power_limit_w": ("power_limit_w", cells.number),
+    "gpu_utilization": ("utilization", cells.finite),
+    "gpu_memory_used_mib": ("memory_used_mib", cells.finite),
+    "gpu_memory_total_mib": ("memory_total_mib", cells.finite),
+    "gpu_temperature_c": ("temperature_c", cells.finite),
+    "gpu_fan_percent": ("fan_percent", cells.finite),
+    "gpu_power_w": ("power_w", cells.finite),
+    "gpu_power_limit_w": ("power_limit_w", cells.finite),
     "gpu_bus_id": ("bus_id", str),
     "gpu_mig_mode": ("mig_mode", cells.flag),
     "gpu_processes_known": ("processes_known", cells.flag),
@@ -83,14 +83,14 @@ SLICE: dict[str, tuple[str, Convert]] = {
     "mig_profile": ("profile", str),
     "mig_gpu_instance": ("gpu_instance", int),
     "mig_compute_instance": ("compute_instance", int),
-    "mig_memory_used_mib": ("memory_used_mib", cells.number),
-    "mig_memory_total_mib": ("memory_total_mib", cells.number),
+    "mig_memory_used_mib": ("memory_used_mib", cells.finite),
+    "mig_memory_total_mib": ("memory_total_mib", cells.finite),
 }
 PROCESS: dict[str, tuple[str, Convert]] = {
     "pid": ("pid", int),
     "process_type": ("type", str),
     "process_name": ("name", str),
-    "process_memory_mib": ("memory_mib", cells.number),
+    "process_memory_mib": ("memory_mib", cells.finite),
     "user": ("user", str),
     "elapsed_s": ("elapsed_s", int),
     "job": ("job", str),
@@ -112,10 +112,10 @@ class _BadCell(ValueError):
 
 
 def write(path: Path, readings: Iterable[HostReading]) -> None:
-    write_atomic(path, text(readings))
+    write_atomic(path, to_csv(readings))
 
 
-def text(readings: Iterable[HostReading]) -> str:
+def to_csv(readings: Iterable[HostReading]) -> str:
     frame = pd.DataFrame(_rows(readings), columns=COLUMNS, dtype=str)
     return str(frame.to_csv(index=False, lineterminator="\n"))
 

@@ -1,1 +1,4 @@
-"""The same readings in a terminal: tables, the live view, and where to run."""
+"""The survey and the history as tables and as a live view, for people at a terminal.
+
+Rows and columns, colours, keys. What a GPU's state is, and where one can run, is decided in `survey/`.
+"""

@@ -10,17 +10,16 @@ from datetime import datetime
 from typing import Any
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.publish.words import duration
-from gpumon_static.terminal.offers import Offer, Wanted, offers
+from gpumon_static.survey.offers import Offer, Wanted, offers
 from gpumon_static.terminal.source import Source, Unavailable
+from gpumon_static.text import Say
+from gpumon_static.times import Clock, duration
 
 USUAL_PAUSE = 60.0
 """Seconds between two looks where the page does not say how often it may be asked."""
 LONGEST_PAUSE = 600.0
 
-Say = Callable[[str], None]
 Sleep = Callable[[float], None]
-Clock = Callable[[], datetime]
 
 
 def find(

@@ -69,7 +69,7 @@ def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
     line = Text(no_wrap=True, overflow="crop", end="")
     for place, column in enumerate(columns):
         cell = row.get(column.name, Cell())
-        text = clip(cell.text, widths[column.name])
+        text = fit(cell.text, widths[column.name])
         pad = " " * (widths[column.name] - cell_len(text))
         line.append(pad + text if column.right else text + pad, cell.style)
         if place < len(columns) - 1:
@@ -78,5 +78,5 @@ def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
     return line
 
 
-def clip(text: str, width: int) -> str:
+def fit(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpumon_static.health import RULES
-from gpumon_static.model import GONE, Process
-from gpumon_static.publish.names import short_model
-from gpumon_static.publish.survey import Place, SurveyedHost
-from gpumon_static.publish.tooltips import ENDED, UNKNOWN
-from gpumon_static.publish.words import duration
-from gpumon_static.state import State
+from gpumon_static.model import Process
+from gpumon_static.survey.faults import fault_words
+from gpumon_static.survey.names import short_model
+from gpumon_static.survey.owners import owner
+from gpumon_static.survey.state import State
+from gpumon_static.survey.survey import Place, SurveyedHost
+from gpumon_static.survey.totals import Totals, total
+from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of, rounded
 from gpumon_static.terminal.layout import Cell, Column, Row
-from gpumon_static.terminal.text import UNITS, memory, percent, plain, rounded, share
-from gpumon_static.terminal.totals import Totals, total
+from gpumon_static.text import plain
+from gpumon_static.times import duration
 
 STYLES = {State.FREE: "green", State.BUSY: "", State.HELD: "yellow", State.UNKNOWN: "magenta"}
 OWN = "bold cyan"
@@ -95,7 +96,7 @@ def _total_cells(sums: Totals, look: Look) -> Row:
     power = "–" if sums.power_w is None else f"{sums.power_w:.0f}"
     return {
         "memory": Cell(_of(sums.used_mib, sums.total_mib, look.unit), "bold"),
-        "share": Cell(percent(share(sums.used_mib, sums.total_mib)), "bold"),
+        "share": Cell(percent(percent_of(sums.used_mib, sums.total_mib)), "bold"),
         "utilization": Cell(percent(sums.utilization), "bold"),
         "power": Cell(power, "bold"),
     }
@@ -104,7 +105,7 @@ def _total_cells(sums: Totals, look: Look) -> Row:
 def place_rows(place: Place, name: str, look: Look) -> Iterator[Row]:
     style = STYLES[place.state]
     row = {"node": Cell(name, "bold"), **_place_cells(place, look, style)}
-    faults = [RULES[rule].word if rule in RULES else plain(rule) for rule in place.fault_rules]
+    faults = [plain(word) for word in fault_words(place.gpu)]
     fault = f"! {', '.join(faults)}" if faults else ""
     if not look.processes:
         yield row | {"who": _who(place, look.me, fault, style)}
@@ -130,7 +131,7 @@ def _place_cells(place: Place, look: Look, style: str) -> Row:
         "gpu": Cell(place.index, style),
         "model": Cell(profile + plain(short_model(gpu.name)), style),
         "memory": Cell(_of(place.memory_used_mib, place.memory_total_mib, look.unit), style),
-        "share": Cell(percent(share(place.memory_used_mib, place.memory_total_mib)), style),
+        "share": Cell(percent(percent_of(place.memory_used_mib, place.memory_total_mib)), style),
         "utilization": Cell(percent(place.utilization), style),
         "fan": Cell(percent(gpu.fan_percent)),
         "temperature": Cell(rounded(gpu.temperature_c, "°C")),
@@ -148,7 +149,7 @@ def _who(place: Place, me: str, fault: str, style: str) -> Cell:
         return Cell(fault, FAULT)
     longest: dict[str, int | None] = {}
     for process in place.working:
-        name = owner(process)
+        name = owner(process).name
         longest[name] = max(longest.get(name) or 0, process.elapsed_s or 0) or None
     told = [
         plain(name) + ("*" if name == me else "") + (f" {duration(time)}" if time else "")
@@ -167,7 +168,7 @@ def _nobody(place: Place) -> str:
 
 
 def _process_cells(process: Process, look: Look) -> Row:
-    name = owner(process)
+    name = owner(process).name
     own = name == look.me
     style = OWN if own else "dim" if process.is_graphics_only else ""
     job = f" ({plain(process.job)})" if process.job else ""
@@ -178,11 +179,3 @@ def _process_cells(process: Process, look: Look) -> Row:
         "time": Cell(duration(process.elapsed_s), style),
         "process": Cell(plain(process.name or "–") + job, style),
     }
-
-
-def owner(process: Process) -> str:
-    if process.user is not None:
-        return process.user
-    if process.uid is not None:
-        return f"uid {process.uid}"
-    return ENDED if process.state == GONE else UNKNOWN

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,19 +12,20 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from gpumon_static.config import Config
+from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
-from gpumon_static.publish.gpus_json import document
-from gpumon_static.publish.health import without
-from gpumon_static.publish.names import short_model
-from gpumon_static.publish.privacy import Tier
-from gpumon_static.publish.survey import Place, Survey, SurveyedHost, assemble
-from gpumon_static.publish.words import count, duration
+from gpumon_static.survey.faults import without
+from gpumon_static.survey.names import short_model
+from gpumon_static.survey.owners import owner
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.survey import Place, Survey, SurveyedHost, assemble
+from gpumon_static.survey.totals import total
 from gpumon_static.terminal import layout
+from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of
 from gpumon_static.terminal.layout import Row
-from gpumon_static.terminal.rows import Look, columns, host_rows, owner
-from gpumon_static.terminal.text import UNITS, memory, percent, plain, share
-from gpumon_static.terminal.totals import total
+from gpumon_static.terminal.rows import Look, columns, host_rows
+from gpumon_static.text import count, plain
+from gpumon_static.times import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ class Choice:
     def takes(self, host: SurveyedHost, place: Place) -> bool:
         if self.nodes and not self.nodes.search(host.name):
             return False
-        if self.user is not None and all(owner(process) != self.user for process in place.processes):
+        if self.user is not None and all(owner(process).name != self.user for process in place.processes):
             return False
         return place.is_usable or not self.free
 
@@ -131,7 +131,7 @@ def totals_line(hosts: Sequence[SurveyedHost], look: Look, *, short: bool = Fals
         parts.append(f"{sums.slices_free} of {count(sums.slices, 'slice')}")
     if sums.total_mib:
         used, whole = memory(sums.used_mib, look.unit), memory(sums.total_mib, look.unit)
-        part = percent(share(sums.used_mib, sums.total_mib))
+        part = percent(percent_of(sums.used_mib, sums.total_mib))
         parts.append(f"memory {part}" if short else f"memory {used} / {whole} {unit} ({part})")
     parts.append(f"utilization {percent(sums.utilization)}")
     failed = sum(not host.ok for host in hosts)
@@ -145,7 +145,7 @@ def _user_line(hosts: Sequence[SurveyedHost], user: str, look: Look) -> Text:
         for host in hosts
         for place in host.places()
         for process in place.processes
-        if owner(process) == user
+        if owner(process).name == user
     ]
     places = {(host, index) for host, index, _ in held}
     amount = f"{memory(sum(mib for *_, mib in held), look.unit)} {UNITS[look.unit][0]}"
@@ -161,29 +161,3 @@ def age_line(survey: Survey) -> Text:
     if age > survey.stale_after_s:
         return Text(f"OLD DATA, of {when}, {duration(age)} ago: does fetch still run?", "bold yellow")
     return Text(f"Data of {when}, {duration(age)} ago", "dim")
-
-
-def as_json(survey: Survey, choice: Choice) -> str:
-    """The form of gpus.json. A choice of GPUs leaves out the others."""
-    told = document(chosen(survey, choice))
-    if choice.is_of_gpus:
-        kept = {
-            (host.name, place.gpu.index)
-            for host in survey.hosts
-            for place in host.places()
-            if choice.takes(host, place)
-        }
-        for host in told["hosts"]:
-            host["gpus"] = [gpu for gpu in host["gpus"] if (host["name"], gpu["index"]) in kept]
-    return json.dumps(told, ensure_ascii=False, indent=2)
-
-
-def as_csv(survey: Survey, choice: Choice, to_csv: Callable[[Sequence[HostReading]], str]) -> str:
-    """The form of load_data.csv."""
-    readings = []
-    for host in chosen(survey, choice).hosts:
-        gpus = {place.gpu.index for place in host.places() if choice.takes(host, place)}
-        if host.reading and (gpus or not choice.is_of_gpus):
-            kept = tuple(gpu for gpu in host.reading.gpus if gpu.index in gpus)
-            readings.append(replace(host.reading, gpus=kept))
-    return to_csv(readings)

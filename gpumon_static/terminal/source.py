@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from gpumon_static import __version__
 from gpumon_static.errors import GpumonError
-from gpumon_static.terminal.text import plain
+from gpumon_static.text import plain
 
 FILE = "gpus.json"
 VERSION = 1

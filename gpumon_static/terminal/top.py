@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
-from gpumon_static.config import Config, HostConfig
+from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.terminal.rntop_log import RntopLog
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.screen import Screen
 from gpumon_static.terminal.top_view import View, frame, press
 from gpumon_static.terminal.watch import Watch
-
-Clock = Callable[[], datetime]
+from gpumon_static.times import Clock
 
 TICK = 0.2
 """Seconds between two looks at what has come."""

@@ -8,13 +8,14 @@ from datetime import datetime
 
 from rich.text import Text
 
-from gpumon_static.config import Config
+from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
-from gpumon_static.publish.names import short_model
-from gpumon_static.publish.survey import Place, Survey, SurveyedHost
+from gpumon_static.survey.names import short_model
+from gpumon_static.survey.owners import owner
+from gpumon_static.survey.survey import Place, Survey, SurveyedHost
 from gpumon_static.terminal import layout
 from gpumon_static.terminal.layout import Row
-from gpumon_static.terminal.rows import Look, columns, host_rows, owner, place_rows
+from gpumon_static.terminal.rows import Look, columns, host_rows, place_rows
 from gpumon_static.terminal.show import not_read, shown_names, survey_of, totals_line
 
 SORTS: dict[str, tuple[str, Callable[[Place], float]]] = {
@@ -129,7 +130,7 @@ def _named(host: SurveyedHost, wanted: str) -> bool:
 def _matches(host: SurveyedHost, place: Place, wanted: str) -> bool:
     if not wanted or _named(host, wanted):
         return True
-    words = [short_model(place.gpu.name), place.state.value, *(owner(p) for p in place.processes)]
+    words = [short_model(place.gpu.name), place.state.value, *(owner(p).name for p in place.processes)]
     return any(wanted in word.casefold() for word in words)
 
 

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from gpumon_static.collect import readers
+from gpumon_static.collect.readers import ReaderFactory, Readers
 from gpumon_static.collect.session import Session
-from gpumon_static.collect.text import one_line
-from gpumon_static.config import HostConfig
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import HostReading, Status
+from gpumon_static.text import one_line
+from gpumon_static.times import Clock
 
 LONGEST_PAUSE = 60.0
 FAREWELL = 1.0
 """Seconds in which the threads may close what they have open."""
-
-Clock = Callable[[], datetime]
 
 
 class Watch:
@@ -33,11 +31,11 @@ class Watch:
     ) -> None:
         """`workers`: so many connect at once. Raises `ConfigError` where a key file cannot be used."""
         self._turn = threading.Semaphore(workers)
-        self._shared = readers.for_hosts(config_path, hosts, clock)
+        self._shared = ReaderFactory(config_path, tuple(hosts), clock).open()
         self._interval = interval
         self._clock = clock
         self._answers: SimpleQueue[HostReading] = SimpleQueue()
-        self._made_anew: list[readers.Readers] = []
+        self._made_anew: list[Readers] = []
         self._stop = threading.Event()
         self._going = threading.Event()
         self._going.set()
@@ -73,8 +71,8 @@ class Watch:
                 yield self._answers.get_nowait()
 
     def _keep_reading(self, config_path: Path, host: HostConfig) -> None:
-        def anew() -> readers.Readers:
-            made = readers.for_hosts(config_path, [host], self._clock)
+        def anew() -> Readers:
+            made = ReaderFactory(config_path, (host,), self._clock).open()
             self._made_anew.append(made)
             return made
 

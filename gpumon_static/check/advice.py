@@ -1,0 +1,115 @@
+"""What to do next about a host that fails: command lines to paste, or a sentence."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from gpumon_static.collect.trace import Step
+from gpumon_static.config.settings import SSH_CONFIG, HostConfig
+from gpumon_static.errors import HostError
+from gpumon_static.model import Status
+
+
+def after(host: HostConfig, step: Step, failure: HostError) -> tuple[str, ...]:
+    """What to do about this failure at this step."""
+    if failure.fix:
+        compare = "on the host itself: for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf $key; done"
+        return (compare, failure.fix)
+    if failure.jump:
+        return (f"first the jump host alone:  ssh {failure.jump} true",)
+    return next_steps(host, step, failure.status)
+
+
+def next_steps(host: HostConfig, step: Step, status: Status) -> tuple[str, ...]:
+    ssh, section = ssh_line(host), f"[hosts.{_quoted(host.name)}]"
+    if status is Status.TIMEOUT and step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
+        reach = f"nc -vz -w 5 {host.address} {host.port or 22}"
+        return (
+            f"is it on, and does a firewall let us in?  {reach}",
+            f"only slow?  {section} connect_timeout = 30",
+        )
+    if status is Status.TIMEOUT:
+        return (f"{ssh} 'time nvidia-smi'", f"only slow?  {section} command_timeout = 60")
+    steps = {
+        Status.DNS: (
+            f"getent hosts {host.address}",
+            f'a name of its own, or not in the DNS?  {section} address = "10.0.0.9"',
+        ),
+        Status.UNREACHABLE: (f"ping -c 3 {host.address}", f"{ssh} true"),
+        Status.REFUSED: (
+            "on the host: systemctl status ssh sshd",
+            f"sshd on another port?  {section} port = 2222",
+            ssh_line(host, "-v") + " true",
+        ),
+        Status.HOST_KEY: (f"{ssh} true",),
+        Status.AUTH: (copy_id_line(host), f"then this must work without a question:  {ssh} true"),
+        Status.NO_NVIDIA_SMI: (
+            f"{ssh} 'command -v nvidia-smi; ls -l /usr/bin/nvidia-smi'",
+            "no GPU in it? take it out of common.hosts; no driver? install it",
+        ),
+        Status.DRIVER: (
+            f"{ssh} 'nvidia-smi; cat /proc/driver/nvidia/version'",
+            "after an update of the driver: reboot the host; else: sudo modprobe nvidia",
+        ),
+        Status.NO_GPUS: (f"{ssh} 'lspci | grep -i nvidia'", f"{ssh} 'sudo dmesg | grep -i nvrm | tail'"),
+        Status.BAD_OUTPUT: (f"gpumon-static probe | {ssh} sh -s | head -40",),
+    }
+    return steps.get(status, (ssh_line(host, "-v") + " true",))
+
+
+def ssh_line(host: HostConfig, *more: str) -> str:
+    """The same way to the host, by hand."""
+    if host.transport == "local":
+        return "sh -c"
+    words = ["ssh", *more]
+    if host.ssh_config != Path(SSH_CONFIG).expanduser():
+        words += ["-F", str(host.ssh_config or "none")]
+    if host.address != host.name:
+        words += ["-o", f"HostName={host.address}"]
+    return shlex.join([*words, *_port_and_key(host, host.key_filename), _login(host)])
+
+
+def copy_id_line(host: HostConfig) -> str:
+    public = Path(f"{host.key_filename}.pub") if host.key_filename else None
+    return shlex.join(["ssh-copy-id", *_port_and_key(host, public), _login(host, host.address)])
+
+
+def hidden_processes(host: HostConfig) -> tuple[str, ...]:
+    return (
+        f"{ssh_line(host)} 'findmnt -no OPTIONS /proc'   shows hidepid and, where it is set, gid",
+        f"let {host.user or 'the monitoring user'} be in that group, as root: usermod -aG GROUP USER",
+    )
+
+
+def no_ps(host: HostConfig) -> tuple[str, ...]:
+    return (f"{ssh_line(host)} 'ps --version; ls -l $(command -v ps)'", "the package procps has the full one")
+
+
+def wrong_clock(host: HostConfig) -> tuple[str, ...]:
+    return (f"{ssh_line(host)} timedatectl", "on the host: sudo timedatectl set-ntp true")
+
+
+def missing_gpus(host: HostConfig) -> tuple[str, ...]:
+    return (f"{ssh_line(host)} 'lspci | grep -i nvidia; nvidia-smi -L'",)
+
+
+def slow_nvidia_smi(host: HostConfig) -> tuple[str, ...]:
+    return (
+        f"{ssh_line(host)} 'time nvidia-smi'",
+        "mostly the driver is loaded anew each time: sudo systemctl enable --now nvidia-persistenced",
+    )
+
+
+def _port_and_key(host: HostConfig, key: Path | None) -> list[str]:
+    port = ["-p", str(host.port)] if host.port else []
+    return port + (["-i", str(key)] if key else [])
+
+
+def _login(host: HostConfig, name: str | None = None) -> str:
+    return f"{host.user}@{name or host.name}" if host.user else name or host.name
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else f"'{name}'"

@@ -1,0 +1,204 @@
+"""`gpumon-static check`: the doctor. Goes the way of a fetch to each host and tells every step of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from gpumon_static.check import advice
+from gpumon_static.collect.engines.threads import fan_out
+from gpumon_static.collect.probe import framing, ps
+from gpumon_static.collect.readers import ReaderFactory, Readers
+from gpumon_static.collect.trace import Step, Trace
+from gpumon_static.collect.vendors import VENDORS
+from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.errors import HostError
+from gpumon_static.model import HostReading
+from gpumon_static.text import count
+from gpumon_static.times import Clock
+
+CLOCK_TOLERANCE_S = 30
+SLOW_NVIDIA_SMI_S = 5.0
+
+
+class Mark(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    UNTRIED = "untried"
+
+
+@dataclass(frozen=True)
+class Finding:
+    step: str
+    mark: Mark
+    told: str = ""
+    next: tuple[str, ...] = ()
+    """What to do about it: command lines, or a sentence."""
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    host: str
+    findings: tuple[Finding, ...]
+    seconds: float | None = None
+    status: str | None = None
+    """That of a fetch; None while the host is being asked."""
+
+    @property
+    def mark(self) -> Mark:
+        return worst(self.findings) if self.status else Mark.UNTRIED
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    surroundings: tuple[Finding, ...]
+    """The config, the directories, the files that a run needs."""
+    hosts: tuple[HostCheck, ...]
+
+    @property
+    def ok(self) -> bool:
+        return worst(self.surroundings) is not Mark.FAILED and all(
+            h.mark is not Mark.FAILED for h in self.hosts
+        )
+
+    def to_json(self) -> str:
+        return json.dumps({"ok": self.ok} | asdict(self), indent=2)
+
+
+def worst(findings: Sequence[Finding]) -> Mark:
+    marks = {finding.mark for finding in findings}
+    return next((mark for mark in (Mark.FAILED, Mark.WARNING) if mark in marks), Mark.OK)
+
+
+class Record(Trace):
+    """What one host's steps told, and when."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.findings: dict[Step, Finding] = {}
+        self._clock = clock
+        self.clock_read_at: datetime | None = None
+        self._smi_began: float | None = None
+        self.smi_seconds: float | None = None
+        self.failure: HostError | None = None
+
+    def done(self, step: Step, told: str) -> None:
+        self.findings[step] = Finding(step, Mark.OK, told)
+
+    def warn(self, step: Step, told: str, *next_: str) -> None:
+        self.findings[step] = Finding(step, Mark.WARNING, told, next_)
+
+    def received(self, output: bytearray) -> None:
+        """The probe says when it starts nvidia-smi and when that has ended: the time between is its time."""
+        if self.smi_seconds is not None:
+            return
+        if self._smi_began is None and VENDORS[0].begins in output:
+            self.clock_read_at, self._smi_began = self._clock(), time.monotonic()
+        if self._smi_began is not None and VENDORS[0].ends in output:
+            self.smi_seconds = time.monotonic() - self._smi_began
+
+
+class Checkup:
+    """The hosts of one check, to be looked at while it runs."""
+
+    def __init__(self, config: Config, hosts: Sequence[HostConfig], clock: Clock) -> None:
+        self._config = config
+        self._hosts = hosts
+        self._clock = clock
+        self._records = {host.name: Record(clock) for host in hosts}
+        self._readings: dict[str, HostReading] = {}
+
+    def run(self) -> tuple[HostCheck, ...]:
+        with ReaderFactory(self._config.path, tuple(self._hosts), self._clock).open() as read:
+            fan_out(
+                self._hosts,
+                lambda host: examine(host, read, self._records[host.name]),
+                workers=self._config.fetch.workers,
+                deadline=self._config.fetch.deadline,
+                clock=self._clock,
+                patience=read.patience,
+                on_reading=lambda reading: self._readings.__setitem__(reading.host, reading),
+            )
+        return self.so_far()
+
+    def so_far(self) -> tuple[HostCheck, ...]:
+        return tuple(self._host(host, self._readings.get(host.name)) for host in self._hosts)
+
+    def _host(self, host: HostConfig, reading: HostReading | None) -> HostCheck:
+        findings = dict(self._records[host.name].findings)
+        failed = next((step for step in Step if step not in findings), None)
+        if failed and reading and not reading.ok:
+            # A host that was given up has no error of its own, only a status.
+            told = reading.error or reading.status.value
+            failure = self._records[host.name].failure or HostError(reading.status, told)
+            findings[failed] = Finding(failed, Mark.FAILED, failure.told, advice.after(host, failed, failure))
+        in_order = tuple(findings.get(step, Finding(step, Mark.UNTRIED)) for step in Step)
+        if reading is None:
+            return HostCheck(host.name, in_order)
+        return HostCheck(host.name, in_order, reading.fetch_seconds, reading.status)
+
+
+def examine(host: HostConfig, read: Readers, record: Record) -> HostReading:
+    """A fetch of one host, looked at more closely; raises `HostError`."""
+    try:
+        return _examine(host, read, record)
+    except HostError as failure:
+        record.failure = failure
+        raise
+
+
+def _examine(host: HostConfig, read: Readers, record: Record) -> HostReading:
+    started = time.monotonic()
+    output = read.output(host, record)
+    sections = framing.sections(output)
+    before = len(output[: output.index(framing.BEGIN_MARK.decode())].strip().splitlines())
+    chatter = f", after {before} lines that the login shell printed" if before else ""
+    record.done(Step.SHELL, f"sh ran the probe{chatter}")
+    _look_at_ps(host, sections, record)
+    _look_at_clock(host, sections, record)
+    reading = read.parse(host, output)
+    _look_at_gpus(host, reading, record)
+    return replace(reading, fetch_seconds=round(time.monotonic() - started, 3))
+
+
+def _look_at_ps(host: HostConfig, sections: Mapping[str, str], record: Record) -> None:
+    table = ps.table(sections)
+    if table.hides:
+        told = "other users' processes are hidden (hidepid): GPUs are seen, whose jobs they run is not"
+        record.warn(Step.PS, told, *advice.hidden_processes(host))
+    elif not table.entries:
+        record.warn(Step.PS, "no ps and no /proc: nobody's name will be shown", *advice.no_ps(host))
+    elif all(entry.elapsed_s is None for entry in table.entries.values()):
+        record.warn(Step.PS, "ps is a small one: names are shown, run times are not", *advice.no_ps(host))
+    else:
+        record.done(Step.PS, "tells users and run times")
+
+
+def _look_at_clock(host: HostConfig, sections: Mapping[str, str], record: Record) -> None:
+    text = sections.get("clock", "").strip()
+    if not text.isdecimal() or record.clock_read_at is None:
+        record.warn(Step.CLOCK, "the host did not tell its time")
+        return
+    off = round(int(text) - record.clock_read_at.timestamp())
+    told = f"{abs(off)} s {'ahead' if off > 0 else 'behind'}" if abs(off) > 2 else "right"
+    if abs(off) > CLOCK_TOLERANCE_S:
+        record.warn(Step.CLOCK, told, *advice.wrong_clock(host))
+    else:
+        record.done(Step.CLOCK, told)
+
+
+def _look_at_gpus(host: HostConfig, reading: HostReading, record: Record) -> None:
+    gpus = count(len(reading.gpus), "GPU")
+    seconds = record.smi_seconds or 0.0
+    told = f"driver {reading.driver_version or 'unknown'}, {gpus}, {seconds:.1f} s"
+    if host.gpus is not None and len(reading.gpus) < host.gpus:
+        told += f"; config.ini expects {host.gpus}"
+        record.warn(Step.GPUS, told, *advice.missing_gpus(host))
+    elif seconds > SLOW_NVIDIA_SMI_S:
+        record.warn(Step.GPUS, told, *advice.slow_nvidia_smi(host))
+    else:
+        record.done(Step.GPUS, told)

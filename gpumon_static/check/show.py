@@ -1,0 +1,122 @@
+"""A check as a table that fills while it runs, and as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from gpumon_static.check.checkup import CheckReport, Checkup, Finding, HostCheck, Mark
+from gpumon_static.check.surroundings import look
+from gpumon_static.collect.trace import Step
+from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.text import count
+from gpumon_static.times import Clock
+
+SIGNS = {
+    Mark.OK: ("✓", "green"),
+    Mark.WARNING: ("!", "yellow"),
+    Mark.FAILED: ("✗", "bold red"),
+    Mark.UNTRIED: ("·", "dim"),
+}
+WORDS = {Mark.OK: "ok", Mark.WARNING: "warning", Mark.FAILED: "FAILED", Mark.UNTRIED: "-"}
+
+
+def run_check(config: Config, hosts: Sequence[HostConfig], *, clock: Clock, as_json: bool) -> CheckReport:
+    """Checks and shows: a table that fills on a terminal, plain lines in a pipe, or JSON."""
+    console = Console()
+    checkup = Checkup(config, hosts, clock)
+    if as_json or not console.is_terminal:
+        report = CheckReport(look(config, hosts), checkup.run())
+        click.echo(report.to_json() if as_json else "\n".join(plain_lines(report)))
+        return report
+    with live(console, checkup.so_far):
+        report = CheckReport(look(config, hosts), checkup.run())
+    show(console, report)
+    return report
+
+
+def live(console: Console, so_far: Callable[[], Sequence[HostCheck]]) -> Live:
+    return Live(
+        get_renderable=lambda: table(so_far()),
+        console=console,
+        refresh_per_second=4,
+        transient=True,
+        vertical_overflow="ellipsis",
+    )
+
+
+def show(console: Console, report: CheckReport) -> None:
+    console.print(table(report.hosts))
+    for line in plain_lines(report, only_trouble=len(report.hosts) > 1):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def table(hosts: Sequence[HostCheck]) -> Table:
+    shown = Table(box=None, padding=(0, 1), header_style="bold")
+    shown.add_column("host", no_wrap=True)
+    for step in Step:
+        shown.add_column(step.value, justify="center" if step is not Step.GPUS else "left")
+    shown.add_column("time", justify="right")
+    for host in hosts:
+        seconds = f"{host.seconds:.1f} s" if host.seconds is not None else ""
+        name = Text(host.host, style=SIGNS[host.mark][1] if host.mark is not Mark.UNTRIED else "")
+        shown.add_row(name, *(_cell(finding) for finding in host.findings), seconds)
+    return shown
+
+
+def _cell(finding: Finding) -> Text:
+    sign, style = SIGNS[finding.mark]
+    # The one column whose words tell more than its sign.
+    words = f" {finding.told}" if finding.step == Step.GPUS and finding.mark is Mark.OK else ""
+    return Text(sign, style=style).append(words, style="")
+
+
+def plain_lines(report: CheckReport, *, only_trouble: bool = False) -> Iterator[str]:
+    hosts = [h for h in report.hosts if not only_trouble or h.mark is not Mark.OK]
+    width = max([len(h.host) for h in hosts] + [len(f.step) for f in report.surroundings]) + 2
+    for finding in report.surroundings:
+        yield f"{finding.step:{width}}{WORDS[finding.mark]:9}{finding.told}"
+        yield from _next(finding, width)
+    yield ""
+    for host in hosts:
+        if host.mark is Mark.OK and len(hosts) > 1:
+            yield f"{host.host:{width}}{WORDS[host.mark]:9}{_in_short(host)}"
+        else:
+            yield from _host_lines(host, width)
+    yield _summary(report)
+
+
+def _host_lines(host: HostCheck, width: int) -> Iterator[str]:
+    seconds = f"{host.seconds:.1f} s" if host.seconds is not None else ""
+    yield f"{host.host:{width}}{WORDS[host.mark]:9}{seconds}"
+    for finding in host.findings:
+        if finding.mark is not Mark.UNTRIED:
+            word = "" if finding.mark is Mark.OK else f"{WORDS[finding.mark]}: "
+            yield f"{'':{width}}{finding.step:11}{word}{finding.told}"
+            yield from _next(finding, width + 11)
+
+
+def _in_short(host: HostCheck) -> str:
+    told = {finding.step: finding.told for finding in host.findings}
+    parts = [told[step] for step in (Step.LOGIN, Step.GPUS)] + [f"clock {told[Step.CLOCK]}"]
+    return f"{host.seconds or 0:.1f} s; " + "; ".join(parts)
+
+
+def _next(finding: Finding, width: int) -> Iterator[str]:
+    for line in finding.next:
+        yield f"{'':{width}}next: {line}"
+
+
+def _summary(report: CheckReport) -> str:
+    failed = sum(host.mark is Mark.FAILED for host in report.hosts)
+    warned = sum(host.mark is Mark.WARNING for host in report.hosts)
+    good = len(report.hosts) - failed - warned
+    parts = [f"{good} ok"] + [
+        f"{n} {word}" for n, word in ((warned, "with a warning"), (failed, "failed")) if n
+    ]
+    return f"{count(len(report.hosts), 'host')}: {', '.join(parts)}"

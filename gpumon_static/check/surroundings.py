@@ -1,0 +1,69 @@
+"""What a run needs beside the hosts: the config, the directories, known_hosts."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.config.budget import budget_warning
+from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.text import count
+
+MB = 1_000_000
+FULL_MB = 50
+NARROW_MB = 1000
+
+
+def look(config: Config, hosts: Sequence[HostConfig]) -> tuple[Finding, ...]:
+    return tuple(_findings(config, hosts))
+
+
+def _findings(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
+    too_long = budget_warning(config, hosts)
+    hosts_named = count(len(config.hosts), "host")
+    mark = Mark.WARNING if too_long else Mark.OK
+    yield Finding("config", mark, f"{config.path}: {too_long or hosts_named}")
+    yield _directory("data", config.paths.data)
+    yield _directory("site", config.paths.site)
+    strict = {h.known_hosts for h in hosts if h.host_keys == "strict" and h.transport != "local"}
+    for file in sorted(strict):
+        if not file.exists() and not Path("/etc/ssh/ssh_known_hosts").exists():
+            scan = f"ssh-keyscan HOST... >> {shlex.quote(str(file))}   and compare the fingerprints"
+            yield Finding("known_hosts", Mark.WARNING, f"{file} is not there: no host is known", (scan,))
+    if any(h.transport == "openssh" for h in hosts) and not shutil.which("ssh"):
+        wanted = ("install the package openssh-client",)
+        yield Finding("ssh", Mark.FAILED, 'transport = "openssh", and there is no ssh on the PATH', wanted)
+
+
+def _directory(name: str, directory: Path) -> Finding:
+    there = next(d for d in (directory, *directory.absolute().parents) if d.exists())
+    user = getpass.getuser()
+    quoted = shlex.quote(str(directory))
+    if not there.is_dir():
+        return Finding(name, Mark.FAILED, f"{there} is not a directory", (f"mv {there} {there}.old",))
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        told = f"{user} cannot write in {there}: {error.strerror}"
+        return Finding(name, Mark.FAILED, told, (f"sudo install -d -o {user} {quoted}",))
+    return _room(name, directory, there)
+
+
+def _room(name: str, directory: Path, there: Path) -> Finding:
+    free_mb = shutil.disk_usage(there).free / MB
+    free = f"{free_mb / 1000:.0f} GB" if free_mb >= NARROW_MB else f"{free_mb:.0f} MB"
+    counts = os.statvfs(there)
+    look_for = (f"df -h {shlex.quote(str(there))}; df -i {shlex.quote(str(there))}",)
+    if free_mb < FULL_MB or (counts.f_files and not counts.f_favail):
+        told = f"{directory}: the disk is full, {free} and {counts.f_favail} files are left"
+        return Finding(name, Mark.FAILED, told, look_for)
+    made = "" if there == directory else ", will be made"
+    told = f"{directory}: writable by {getpass.getuser()}{made}, {free} free"
+    return Finding(name, Mark.WARNING if free_mb < NARROW_MB else Mark.OK, told)

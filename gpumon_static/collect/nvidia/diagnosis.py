@@ -1,0 +1,230 @@
+"""The rules of health that nvidia-smi's XML can tell: each is a function of the texts of a `<gpu>`.
+
+A rule answers None where nothing is wrong, also where the card does not say: `N/A` is no fault. Names,
+words and explanations of the rules are in gpumon_static/rules.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpumon_static.collect.nvidia.document import Texts, first, told
+from gpumon_static.collect.nvidia.lost import bus_key
+from gpumon_static.collect.values import number
+from gpumon_static.model import Fault, Gpu
+from gpumon_static.text import one_line
+
+Test = Callable[[Texts], str | None]
+
+BUSY_PERCENT = 20
+"""A link narrows, and a fan stops, on a card that rests: those say something only of one at work."""
+HOT_C = 80
+
+_CORE = (
+    "fb_memory_usage/used",
+    "memory_usage/used",
+    "utilization/gpu_util",
+    "temperature/gpu_temp",
+    "gpu_power_readings/instant_power_draw",
+    "gpu_power_readings/power_draw",
+    "power_readings/power_draw",
+    "performance_state",
+)
+_VOLATILE = {
+    "double_bit/total": "",
+    "dram_uncorrectable": " in DRAM",
+    "sram_uncorrectable": " in SRAM",
+    "sram_uncorrectable_parity": " in SRAM (parity)",
+    "sram_uncorrectable_secded": " in SRAM (SEC-DED)",
+}
+_INFOROM = re.compile(r"infoROM is corrupted at gpu\s+([0-9A-Fa-f:.]+)", re.IGNORECASE)
+
+
+def diagnose(gpu: Texts) -> tuple[Fault, ...]:
+    seen = ((rule, test(gpu)) for rule, test in CHECKS.items())
+    return tuple(Fault(rule, detail) for rule, detail in seen if detail is not None)
+
+
+def with_inforom(gpus: Sequence[Gpu], around: str) -> list[Gpu]:
+    """The warning stands after the document and names the GPU by its bus id."""
+    corrupt = {bus_key(bus_id) for bus_id in _INFOROM.findall(around)}
+    fault = Fault("inforom", "nvidia-smi warns of it")
+    return [
+        replace(gpu, faults=(*gpu.faults, fault)) if bus_key(gpu.bus_id) in corrupt - {()} else gpu
+        for gpu in gpus
+    ]
+
+
+def _says(gpu: Texts, *words: str) -> list[str]:
+    """The core readings that are these words instead of a value; also where a block is replaced by them."""
+    found = []
+    for path in _CORE:
+        block, _, tag = path.rpartition("/")
+        texts = (*gpu.get(path, ()), *(gpu.get(block, ()) if block else ()))
+        if any((one_line(text) or "").strip("[]").lower() in words for text in texts):
+            found.append(tag)
+    return found
+
+
+def _lost(gpu: Texts) -> str | None:
+    words = ("gpu is lost", "gpu has fallen off the bus")
+    said = _says(gpu, *words) or (one_line(gpu[""][0]) or "").lower() in words
+    return "its readings say: GPU is lost" if said else None
+
+
+def _unknown_error(gpu: Texts) -> str | None:
+    """One value alone, such as the power draw of some laptops, may be a gap of the driver."""
+    failed = dict.fromkeys(_says(gpu, "unknown error", "err!"))
+    return f"for {', '.join(failed)}" if len(failed) >= 2 else None
+
+
+def _needs_reset(gpu: Texts) -> str | None:
+    if _says(gpu, "gpu requires reset"):
+        return "its readings say: GPU requires reset"
+    action = told(gpu, "gpu_recovery_action")
+    if action and action.lower() != "none":
+        return f"the driver asks for: {action}"
+    if _is_yes(gpu, "gpu_reset_status/reset_required"):
+        return "reset required"
+    return (
+        "drain and reset recommended"
+        if _is_yes(gpu, "gpu_reset_status/drain_and_reset_recommended")
+        else None
+    )
+
+
+def _ecc_errors(gpu: Texts) -> str | None:
+    counts = {place: first(gpu, [f"ecc_errors/volatile/{tag}"], number) for tag, place in _VOLATILE.items()}
+    if counts[""] is None and "ecc_errors/volatile/double_bit" in gpu:
+        parts = [texts for path, texts in gpu.items() if path.startswith("ecc_errors/volatile/double_bit/")]
+        counts[""] = sum(number(text) or 0 for texts in parts for text in texts)
+    found = [f"{count:.0f}{place}" for place, count in counts.items() if count and count > 0]
+    return f"uncorrected: {', '.join(found)}" if found else None
+
+
+def _sram_errors(gpu: Texts) -> str | None:
+    return _yes(gpu, "ecc_errors/aggregate/sram_threshold_exceeded", "threshold exceeded")
+
+
+def _pages_pending(gpu: Texts) -> str | None:
+    tags = ("retired_pages/pending_retirement", "retired_pages/pending_blacklist")
+    return "retirement pending" if any(_is_yes(gpu, tag) for tag in tags) else None
+
+
+def _remap_pending(gpu: Texts) -> str | None:
+    for tag, words in {
+        "remapped_rows/remapped_row_pending": "rows pending",
+        "ecc_errors/channel_repair_pending": "channel repair pending",
+        "ecc_errors/tpc_repair_pending": "TPC repair pending",
+    }.items():
+        if _is_yes(gpu, tag):
+            return words
+    return None
+
+
+def _remap_failure(gpu: Texts) -> str | None:
+    return _yes(gpu, "remapped_rows/remapped_row_failure", "a row could not be remapped") or _yes(
+        gpu, "ecc_errors/unrepairable_memory", "unrepairable memory"
+    )
+
+
+def _hot_throttle(gpu: Texts) -> str | None:
+    if _reason(gpu, "hw_thermal_slowdown"):
+        return "by the hardware"
+    return "by the driver" if _reason(gpu, "sw_thermal_slowdown") else None
+
+
+def _power_brake(gpu: Texts) -> str | None:
+    return "signalled from outside" if _reason(gpu, "hw_power_brake_slowdown") else None
+
+
+def _slowdown(gpu: Texts) -> str | None:
+    """Where the driver names the cause, that one is told instead."""
+    named = ("hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+    active = _reason(gpu, "hw_slowdown") and not any(_reason(gpu, name) for name in named)
+    return "hardware slowdown active" if active else None
+
+
+def _over_temperature(gpu: Texts) -> str | None:
+    now = first(gpu, ["temperature/gpu_temp"], number)
+    limit = first(gpu, ["temperature/gpu_temp_slow_threshold", "temperature/gpu_temp_max_threshold"], number)
+    if now is not None and limit and now >= limit:
+        return f"{now:.0f} °C, slows down at {limit:.0f} °C"
+    # Newer cards tell how many degrees are left, and where below zero they slow down.
+    left = first(gpu, ["temperature/gpu_temp_tlimit"], number)
+    slow = first(gpu, ["temperature/gpu_temp_slow_tlimit_threshold"], number)
+    if left is not None and slow is not None and left <= slow:
+        return f"{left:.0f} °C left, slows down at {slow:.0f} °C"
+    memory = first(gpu, ["temperature/memory_temp"], number)
+    most = first(gpu, ["temperature/gpu_temp_max_mem_threshold"], number)
+    if memory is not None and most and memory >= most:
+        return f"memory {memory:.0f} °C, its limit is {most:.0f} °C"
+    return None
+
+
+def _fan(gpu: Texts) -> str | None:
+    said = (first(gpu, ["fan_speed"], one_line) or "").strip("[]").lower()
+    if said in ("unknown error", "err!"):
+        return f"nvidia-smi says: {said}"
+    temperature = first(gpu, ["temperature/gpu_temp"], number)
+    stands = first(gpu, ["fan_speed"], number) == 0
+    return (
+        f"0 % at {temperature:.0f} °C"
+        if stands and temperature is not None and temperature >= HOT_C
+        else None
+    )
+
+
+def _pcie_width(gpu: Texts) -> str | None:
+    widths = "pci/pci_gpu_link_info/link_widths"
+    now, most = (first(gpu, [f"{widths}/{tag}_link_width"], number) for tag in ("current", "max"))
+    busy = (first(gpu, ["utilization/gpu_util"], number) or 0) >= BUSY_PERCENT
+    return f"x{now:.0f} of x{most:.0f}" if busy and now and most and now < most else None
+
+
+def _fabric(gpu: Texts) -> str | None:
+    summary = told(gpu, "fabric/health/summary")
+    if summary and summary.lower() == "unhealthy":
+        return "unhealthy"
+    state, status = told(gpu, "fabric/state"), told(gpu, "fabric/status")
+    return f"status {status}" if state == "Completed" and status and status != "Success" else None
+
+
+def _persistence_off(gpu: Texts) -> str | None:
+    return "persistence mode disabled" if told(gpu, "persistence_mode") == "Disabled" else None
+
+
+def _is_yes(gpu: Texts, tag: str) -> bool:
+    return (told(gpu, tag) or "").lower() in ("yes", "true")
+
+
+def _yes(gpu: Texts, tag: str, words: str) -> str | None:
+    return words if _is_yes(gpu, tag) else None
+
+
+def _reason(gpu: Texts, name: str) -> bool:
+    """`clocks_throttle_reasons` to driver 525, `clocks_event_reasons` from 535."""
+    tags = [f"clocks_{word}_reasons/clocks_{word}_reason_{name}" for word in ("event", "throttle")]
+    return told(gpu, *tags) == "Active"
+
+
+CHECKS: dict[str, Test] = {
+    "lost": _lost,
+    "unknown-error": _unknown_error,
+    "needs-reset": _needs_reset,
+    "ecc-errors": _ecc_errors,
+    "sram-errors": _sram_errors,
+    "pages-pending": _pages_pending,
+    "remap-pending": _remap_pending,
+    "remap-failure": _remap_failure,
+    "hot-throttle": _hot_throttle,
+    "power-brake": _power_brake,
+    "slowdown": _slowdown,
+    "over-temperature": _over_temperature,
+    "fan": _fan,
+    "pcie-width": _pcie_width,
+    "fabric": _fabric,
+    "persistence-off": _persistence_off,
+}

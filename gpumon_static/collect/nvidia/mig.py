@@ -1,0 +1,103 @@
+"""MIG: the slices of a GPU, from the XML, and their profiles and UUIDs, which only `nvidia-smi -L` tells.
+
+    GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-2f4c77af-...)
+      MIG 1g.10gb     Device  0: (UUID: MIG-9d3c5e1f-...)
+
+The processes of a slice are children of the GPU in the XML, and name its GPU and compute instance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gpumon_static.collect.nvidia.document import Texts, first, texts, told
+from gpumon_static.collect.values import known, mib, whole
+from gpumon_static.model import Gpu, MigDevice, Process
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+Instances = tuple[int | None, int | None]
+"""GPU instance and compute instance."""
+
+_GPU_LINE = re.compile(r"^GPU (\d+): (.*?) ?\(UUID: ([^)\s]+)\)\s*$")
+_SLICE_LINE = re.compile(r"^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: ([^)\s]+)\)\s*$")
+
+
+@dataclass(frozen=True)
+class ListedSlice:
+    profile: str
+    uuid: str
+
+
+@dataclass
+class ListedGpu:
+    index: int
+    name: str | None
+    uuid: str
+    slices: dict[int, ListedSlice] = field(default_factory=dict)
+
+
+def parse_list(text: str) -> list[ListedGpu]:
+    """The answer of `nvidia-smi -L`; lines that are neither GPU nor slice are passed over."""
+    gpus: list[ListedGpu] = []
+    for line in text.splitlines():
+        if gpu := _GPU_LINE.match(line):
+            gpus.append(ListedGpu(int(gpu[1]), known(gpu[2]), gpu[3]))
+        elif gpus and (mig := _SLICE_LINE.match(line)):
+            gpus[-1].slices[int(mig[2])] = ListedSlice(mig[1], mig[3])
+    return gpus
+
+
+def with_profiles(gpu: Gpu, listed: Iterable[ListedGpu]) -> Gpu:
+    """The GPU with what `-L` says of its slices, whose device numbers are the indices of the XML."""
+    found = next((one for one in listed if _is_same(gpu, one)), None)
+    if not gpu.slices or found is None:
+        return gpu
+    return replace(gpu, slices=tuple(_with_profile(mig, found.slices) for mig in gpu.slices))
+
+
+def _is_same(gpu: Gpu, listed: ListedGpu) -> bool:
+    return gpu.uuid == listed.uuid if gpu.uuid else gpu.index == listed.index
+
+
+def _with_profile(mig: MigDevice, listed: Mapping[int, ListedSlice]) -> MigDevice:
+    found = listed.get(mig.index)
+    return replace(mig, profile=found.profile, uuid=found.uuid) if found else mig
+
+
+def slices(
+    gpu: Element,
+    infos: Sequence[Texts],
+    processes: Callable[[Sequence[Texts]], tuple[Process, ...]],
+) -> tuple[tuple[MigDevice, ...], list[Texts]]:
+    """The MIG devices with their processes, and the processes that are in none of them."""
+    by_instances: dict[Instances, list[Texts]] = {}
+    for info in infos:
+        by_instances.setdefault(_instances(info), []).append(info)
+    found: dict[int, MigDevice] = {}
+    for position, device in enumerate(map(texts, gpu.findall("mig_devices/mig_device"))):
+        instances = _instances(device)
+        index = first(device, ["index"], whole)
+        index = position if index is None else index
+        if index in found:
+            continue
+        mine = [] if None in instances else by_instances.pop(instances, [])
+        found[index] = MigDevice(
+            index=index,
+            gpu_instance=instances[0],
+            compute_instance=instances[1],
+            uuid=told(device, "uuid"),
+            profile=told(device, "profile", "profile_name", "name"),
+            memory_used_mib=first(device, ["fb_memory_usage/used"], mib),
+            memory_total_mib=first(device, ["fb_memory_usage/total"], mib),
+            processes=processes(mine),
+        )
+    return tuple(found.values()), [info for unplaced in by_instances.values() for info in unplaced]
+
+
+def _instances(texts: Texts) -> Instances:
+    return first(texts, ["gpu_instance_id"], whole), first(texts, ["compute_instance_id"], whole)

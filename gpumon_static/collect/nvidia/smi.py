@@ -1,0 +1,146 @@
+"""`nvidia-smi -q -x` to `Gpu` records: one tolerant parser for all drivers.
+
+    <nvidia_smi_log>
+        <driver_version>550.90.07</driver_version>
+        <gpu id="00000000:17:00.0">
+            <fb_memory_usage><total>81559 MiB</total><used>512 MiB</used>...</fb_memory_usage>
+            <gpu_power_readings><instant_power_draw>61.20 W</instant_power_draw>...
+
+Values are found by their tag below its parent, never by the number of the schema: the same schema has
+come with three layouts. What is missing or not a value is `None`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpumon_static.collect.nvidia import diagnosis, document, lost, mig
+from gpumon_static.collect.nvidia.document import Texts, first, texts, told
+from gpumon_static.collect.values import known, mib, number, watts, whole
+from gpumon_static.collect.vendor import VendorReport
+from gpumon_static.errors import HostError
+from gpumon_static.model import Gpu, Process, Status
+from gpumon_static.text import one_line
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+NEWEST_SCHEMA = 13
+
+# The newest tag first; 285 to 319 have memory_usage, in "MB" that are MiB.
+MEMORY_USED = ("fb_memory_usage/used", "memory_usage/used")
+MEMORY_TOTAL = ("fb_memory_usage/total", "memory_usage/total")
+POWER_DRAW = (
+    "gpu_power_readings/instant_power_draw",
+    "gpu_power_readings/average_power_draw",
+    "gpu_power_readings/power_draw",
+    "power_readings/instant_power_draw",
+    "power_readings/power_draw",
+)
+POWER_LIMIT = (
+    "gpu_power_readings/current_power_limit",
+    "gpu_power_readings/enforced_power_limit",
+    "power_readings/enforced_power_limit",
+    "power_readings/current_power_limit",
+    "gpu_power_readings/power_limit",
+    "power_readings/power_limit",
+)
+PROCESSES = ("processes", "compute_processes")
+
+
+def parse(stdout: str, stderr: str = "", exit_status: int = 0, listing: str = "") -> VendorReport:
+    """`listing` is the answer of `nvidia-smi -L`, where it was asked for. Raises `HostError`."""
+    found = document.find(stdout, stderr, exit_status)
+    elements = found.root.findall("gpu") or found.root.findall(".//gpu")
+    missing = lost.find(found.around)
+    if not elements and not missing:
+        raise HostError(Status.NO_GPUS, "nvidia-smi lists no GPU")
+    listed = mig.parse_list(listing)
+    gpus = diagnosis.with_inforom([_gpu(element) for element in elements], found.around)
+    numbered = [
+        mig.with_profiles(replace(gpu, index=index), listed)
+        for gpu, index in zip(gpus, lost.indices(gpus, missing, listed), strict=True)
+    ]
+    return VendorReport(
+        driver_version=_version(found.root, "driver_version", "kmd_version"),
+        cuda_version=_version(found.root, "cuda_version", "cuda_umd_version"),
+        gpus=lost.merge([*numbered, *lost.as_gpus(gpus, missing, listed)]),
+        warning=_warning(found.around),
+        note=_note(found, len(elements) + len(missing), listed),
+    )
+
+
+def _warning(around: str) -> str | None:
+    lines = [line for line in around.splitlines() if re.search(r"warning|unable to determine", line, re.I)]
+    return one_line("; ".join(line.strip() for line in lines))
+
+
+def _note(found: document.Document, seen: int, listed: Sequence[mig.ListedGpu]) -> str | None:
+    notes = []
+    if found.schema is not None and found.schema > NEWEST_SCHEMA:
+        notes.append(f"nvidia-smi's schema v{found.schema} is new here: read as v{NEWEST_SCHEMA}")
+    attached = whole(found.root.findtext("attached_gpus"))
+    if attached is not None and attached > max(seen, len(listed)):
+        notes.append(f"nvidia-smi counts {attached} GPUs and describes {seen}")
+    return "; ".join(notes) or None
+
+
+def _gpu(element: Element) -> Gpu:
+    gpu = texts(element)
+    lists = [found for tag in PROCESSES for found in element.findall(tag)]
+    # An element with children or without any text is a list; the text `N/A` is an unknown one.
+    processes_known = any(len(listed) > 0 or one_line(listed.text) is None for listed in lists)
+    slices, unplaced = mig.slices(
+        element, [texts(info) for listed in lists[:1] for info in listed], _processes
+    )
+    return Gpu(
+        index=0,
+        uuid=told(gpu, "uuid"),
+        name=told(gpu, "product_name"),
+        bus_id=known(element.get("id")) or told(gpu, "pci/pci_bus_id"),
+        utilization=first(gpu, ["utilization/gpu_util"], number),
+        memory_used_mib=first(gpu, MEMORY_USED, mib),
+        memory_total_mib=first(gpu, MEMORY_TOTAL, mib),
+        temperature_c=first(gpu, ["temperature/gpu_temp"], number),
+        fan_percent=first(gpu, ["fan_speed"], number),
+        power_w=first(gpu, POWER_DRAW, watts),
+        power_limit_w=first(gpu, POWER_LIMIT, watts),
+        mig_mode=(told(gpu, "mig_mode/current_mig") or "").lower() == "enabled",
+        slices=slices,
+        processes=_processes(unplaced),
+        processes_known=processes_known,
+        faults=diagnosis.diagnose(gpu),
+    )
+
+
+def _processes(infos: Sequence[Texts]) -> tuple[Process, ...]:
+    pids = [(info, first(info, ["pid"], whole)) for info in infos]
+    return tuple(
+        Process(
+            pid=pid,
+            type=told(info, "type"),
+            name=first(info, ["process_name"], own_name),
+            memory_mib=first(info, ["used_memory"], mib),
+        )
+        for info, pid in pids
+        if pid is not None and pid >= 1
+    )
+
+
+def own_name(text: str | None) -> str | None:
+    """The program's own name: no directory and no arguments, which are the user's private business."""
+    line = " ".join(text.split()) if text and known(text) else ""
+    if re.match(r"[A-Za-z]:\\", line):
+        return known(re.split(r"(?<=\.exe)\s", line, maxsplit=1, flags=re.IGNORECASE)[0].rpartition("\\")[2])
+    # What comes after a blank may be an argument. Where it is part of the name, ps knows the whole.
+    return known(line.split(" ")[0].rpartition("/")[2].rstrip(":"))
+
+
+def _version(root: Element, *tags: str) -> str | None:
+    """The leading token: newer drivers append a remark to the number."""
+    text = next((said for tag in tags if (said := known(root.findtext(tag)))), None)
+    token = text.split()[0] if text else ""
+    return token if token[:1].isdigit() else None

@@ -1,0 +1,90 @@
+"""The probe's sections about the machine itself.
+
+load     12.10 11.87 11.50 13/2210 4242
+uptime   350735.47
+cpus     64
+cpu      two readings of the first line of /proc/stat: user nice system idle iowait irq softirq steal
+memory   MemTotal:  528280608 kB
+disks    0 /dev/nvme0n1p2    479079112 61234148 393432936      14% /
+         whether it spins, then a line of df
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gpumon_static.collect.values import number, whole
+from gpumon_static.model import Disk, Machine
+from gpumon_static.text import one_line
+
+# What a CIFS share is called may have blanks: the numbers are found from the right.
+_DISK = re.compile(r"^([01-]) .*?\s(\d+)\s+(\d+)\s+-?\d+\s+\d+%\s+(/.*?)\s*$")
+_IDLE = slice(3, 5)
+"""idle and iowait."""
+
+
+def parse(sections: Mapping[str, str]) -> Machine:
+    loads = [number(word) for word in sections.get("load", "").split()[:3]]
+    load_1m, load_5m, load_15m = loads if len(loads) == 3 else (None, None, None)
+    kib = {
+        k: float(v) for k, v in re.findall(r"^(\w+):\s+(\d+) kB", sections.get("memory", ""), re.MULTILINE)
+    }
+    uptime = number(sections.get("uptime"))
+    swap_total = kib.get("SwapTotal")
+    return Machine(
+        cpu_count=whole(sections.get("cpus")) or None,
+        load_1m=load_1m,
+        load_5m=load_5m,
+        load_15m=load_15m,
+        ram_total_mib=_mib(kib.get("MemTotal")),
+        ram_used_mib=_mib(_difference(kib.get("MemTotal"), _available(kib))),
+        cpu_utilization=cpu_utilization(sections.get("cpu", "")),
+        swap_total_mib=_mib(swap_total),
+        swap_used_mib=_mib(_difference(swap_total, kib.get("SwapFree"))),
+        uptime_s=int(uptime) if uptime is not None else None,
+        disks=parse_disks(sections.get("disks", "")),
+    )
+
+
+def cpu_utilization(text: str) -> float | None:
+    """Percent of the time between two readings that was not idle."""
+    readings = [[int(word) for word in line.split()] for line in text.splitlines() if _all_numbers(line)]
+    if len(readings) != 2:
+        return None
+    before, after = readings
+    passed = [b - a for a, b in zip(before, after, strict=False)]
+    total, idle = sum(passed), sum(passed[_IDLE])
+    # Counters of a guest, or of iowait, have been seen to go back.
+    return round(100 * min(1.0, max(0.0, 1 - idle / total)), 1) if total > 0 else None
+
+
+def parse_disks(text: str) -> tuple[Disk, ...]:
+    """Each mount point once: a directory that is none is the disk it lies on."""
+    found: dict[str, Disk] = {}
+    for line in text.splitlines():
+        if match := _DISK.match(line):
+            spins = {"0": False, "1": True}.get(match[1])
+            mount = one_line(match[4]) or "/"
+            found.setdefault(mount, Disk(mount, _mib(float(match[3])), _mib(float(match[2])), spins))
+    return tuple(found.values())
+
+
+def _all_numbers(line: str) -> bool:
+    words = line.split()
+    return len(words) >= 4 and all(word.isdecimal() and len(word) < 20 for word in words)
+
+
+def _available(kib: Mapping[str, float]) -> float | None:
+    """Kernels before 3.14 have no MemAvailable."""
+    parts = [kib.get(name) for name in ("MemFree", "Buffers", "Cached")]
+    old_style = sum(part for part in parts if part is not None) if None not in parts else None
+    return kib.get("MemAvailable", old_style)
+
+
+def _difference(total: float | None, part: float | None) -> float | None:
+    return None if total is None or part is None else total - part
+
+
+def _mib(kib: float | None) -> float | None:
+    return None if kib is None else float(round(kib / 1024))

@@ -1,0 +1,102 @@
+"""Who we are: keys, then the password, until the host is content."""
+
+from __future__ import annotations
+
+import paramiko
+
+from gpumon_static.collect.ssh.connect import Budget
+from gpumon_static.collect.ssh.keys import Identity, KeyRing
+from gpumon_static.collect.ssh.passwords import NoSecret, Secrets
+from gpumon_static.collect.ssh.target import Target
+from gpumon_static.collect.trace import Step, Trace
+from gpumon_static.errors import HostError
+from gpumon_static.model import Status
+from gpumon_static.text import one_line
+
+
+def log_in(
+    transport: paramiko.Transport,
+    target: Target,
+    keys: KeyRing,
+    secrets: Secrets,
+    budget: Budget,
+    trace: Trace,
+) -> None:
+    with budget.stopped():
+        identities, failed = keys.identities(target)
+    used = _by_key(transport, target, identities, budget)
+    if not used and target.password_command:
+        used = _by_password(transport, target, secrets, budget)
+    if not used:
+        raise _refusal(target, identities, failed)
+    trace.done(Step.LOGIN, f"{target.user} by {used}")
+
+
+def _by_key(
+    transport: paramiko.Transport, target: Target, identities: list[Identity], budget: Budget
+) -> str | None:
+    """The name of the key that was taken."""
+    for count, identity in enumerate(identities, start=1):
+        transport.auth_timeout = budget.left()
+        try:
+            transport.auth_publickey(target.user, identity.key)
+        except paramiko.BadAuthenticationType as error:
+            if target.password_command:
+                return None
+            offered = ", ".join(error.allowed_types)
+            raise HostError(Status.AUTH, f"takes no key for {target.user}; it offers: {offered}") from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            budget.left()
+            if not transport.is_active():
+                raise _hung_up(target, identities[:count], error) from error
+        else:
+            if transport.is_authenticated():
+                return f"key {identity.name}"
+    return None
+
+
+def _by_password(
+    transport: paramiko.Transport, target: Target, secrets: Secrets, budget: Budget
+) -> str | None:
+    assert target.password_command
+    try:
+        with budget.stopped():
+            password = secrets.told_by(target.password_command)
+    except NoSecret as error:
+        raise HostError(Status.AUTH, f"password_command {error}") from None
+    transport.auth_timeout = budget.left()
+    try:
+        # Where the host asks questions instead, its one question is answered with the password.
+        transport.auth_password(target.user, password)
+    except paramiko.BadAuthenticationType as error:
+        if not {"password", "keyboard-interactive"} & set(error.allowed_types):
+            offered = ", ".join(error.allowed_types)
+            reason = f"takes no password for {target.user}; it offers: {offered}"
+            raise HostError(Status.AUTH, reason) from None
+        return None
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        budget.left()
+        if not transport.is_active():
+            raise _hung_up(target, [], error) from None
+        return None
+    return "password" if transport.is_authenticated() else None
+
+
+def _hung_up(target: Target, tried: list[Identity], error: Exception) -> HostError:
+    told = f"hung up on the login of {target.user}: {one_line(str(error)) or type(error).__name__}"
+    if len(tried) > 2:
+        told += f"; {len(tried)} keys may be more than it lets one try: name one with key_filename"
+    return HostError(Status.AUTH, told)
+
+
+def _refusal(target: Target, identities: list[Identity], failed: list[str]) -> HostError:
+    tried = [identity.name for identity in identities]
+    told = (
+        f"keys tried: {', '.join(tried)}"
+        if tried
+        else "no key to try: no key_filename, agent, or ~/.ssh/id_*"
+    )
+    if target.password_command:
+        told = f"the password was tried{f', and {told}' if tried else ''}"
+    unusable = f"; not usable: {', '.join(failed)}" if failed else ""
+    return HostError(Status.AUTH, f"refused the login of {target.user}; {told}{unusable}")

@@ -1,0 +1,170 @@
+"""One host through the `ssh` program: for Kerberos, security keys, ControlMaster, host certificates.
+
+Where ssh fails it ends with 255 and says why on stderr; with -v it also says how far it came:
+
+    debug1: Connecting to node9 [10.0.0.9] port 22.
+    debug1: Connection established.
+    debug1: Server host key: ssh-ed25519 SHA256:...
+    Authenticated to node9 ([10.0.0.9]:22) using "publickey".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpumon_static.collect.probe import framing
+from gpumon_static.collect.ssh.connect import RETRY_AFTER, HungUp
+from gpumon_static.collect.trace import Step, Trace
+from gpumon_static.config.settings import SSH_CONFIG, HostConfig
+from gpumon_static.errors import HostError
+from gpumon_static.model import Status
+from gpumon_static.programs import Late, Programs
+from gpumon_static.text import one_line
+
+FAILED = 255
+
+_CONNECTING = re.compile(r"debug1: Connecting to \S+ \[([^\]]+)\] port (\d+)")
+_HOST_KEY = re.compile(r"debug1: Server host key: (\S+ \S+)")
+_LOGGED_IN = re.compile(r'Authenticated to .* using "([^"]+)"')
+_NOISE = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|\*|@@|$")
+
+# The first that is found in what ssh says.
+SIGNS = (
+    ("could not resolve hostname", Status.DNS),
+    ("remote host identification has changed", Status.HOST_KEY),
+    ("host key verification failed", Status.HOST_KEY),
+    ("host key is known for", Status.HOST_KEY),
+    ("revoked host key", Status.HOST_KEY),
+    ("permission denied", Status.AUTH),
+    ("too many authentication failures", Status.AUTH),
+    ("connection refused", Status.REFUSED),
+    ("kex_exchange_identification", Status.REFUSED),
+    ("no route to host", Status.UNREACHABLE),
+    ("network is unreachable", Status.UNREACHABLE),
+    ("host is down", Status.UNREACHABLE),
+    ("timed out", Status.TIMEOUT),
+)
+
+
+@dataclass(frozen=True)
+class OpensshReader:
+    programs: Programs
+    control_path: Path | None = None
+    """The socket of a connection that is kept; without one, or where it is gone, ssh makes its own."""
+
+    def __call__(self, host: HostConfig, trace: Trace) -> bytes:
+        try:
+            return self._ask(host, trace)
+        except HungUp:
+            time.sleep(RETRY_AFTER)
+            return self._ask(host, trace)
+
+    def _ask(self, host: HostConfig, trace: Trace) -> bytes:
+        limit = host.connect_timeout + host.command_timeout
+        try:
+            words = arguments(host, self.control_path)
+            done = self.programs.run(words, framing.stdin(host), seconds=limit, enough=framing.arrived(trace))
+        except Late as late:
+            said = late.errors.decode("utf-8", errors="replace")
+            _tell(said, trace)
+            raise _late(host, said) from None
+        except FileNotFoundError:
+            raise HostError(Status.ERROR, 'transport = "openssh" needs the ssh program on the PATH') from None
+        except OSError as error:
+            raise HostError(Status.ERROR, f"cannot start ssh: {error.strerror}") from error
+        said = done.errors.decode("utf-8", errors="replace")
+        _tell(said, trace)
+        if done.exit_status == FAILED and framing.BEGIN_MARK not in done.output:
+            raise failure(host, said)
+        return done.output or "\n".join(_spoken(said)).encode()
+
+
+def arguments(host: HostConfig, control_path: Path | None = None) -> list[str]:
+    """What config.ini leaves open is left to ssh_config."""
+    options = {
+        "BatchMode": "yes",
+        "ConnectTimeout": str(math.ceil(host.connect_timeout)),
+        "StrictHostKeyChecking": "accept-new" if host.host_keys == "accept-new" else "yes",
+    }
+    if "known_hosts" in host.said:
+        options["UserKnownHostsFile"] = f'"{host.known_hosts}"'
+    if host.address != host.name:
+        options["HostName"] = host.address.replace("%", "%%")
+    if control_path:
+        options |= {"ControlMaster": "no", "ControlPath": str(control_path)}
+    words = ["ssh", "-v", "-T"]
+    if host.ssh_config != Path(SSH_CONFIG).expanduser():
+        words += ["-F", str(host.ssh_config or "none")]
+    if host.port:
+        words += ["-p", str(host.port)]
+    if host.user:
+        words += ["-l", host.user]
+    if host.key_filename:
+        words += ["-i", str(host.key_filename)]
+        options["IdentitiesOnly"] = "yes"
+    words += [word for option, value in options.items() for word in ("-o", f"{option}={value}")]
+    return [*words, "--", host.name, framing.COMMAND]
+
+
+def failure(host: HostConfig, said: str) -> HostError:
+    spoken = _spoken(said)
+    text = "\n".join(spoken).lower()
+    status = next((status for words, status in SIGNS if words in text), Status.ERROR)
+    reason = one_line(spoken[-1] if spoken else None) or "ssh failed and does not say why"
+    if status is Status.HOST_KEY:
+        return _host_key_failure(host, said)
+    if status is Status.REFUSED and "refused" not in text:
+        return HungUp(host.name, reason)
+    return HostError(status, reason)
+
+
+def _host_key_failure(host: HostConfig, said: str) -> HostError:
+    shown = _HOST_KEY.search(said)
+    key = shown[1] if shown else "the host's key"
+    if "revoked" in said.lower():
+        return HostError(Status.HOST_KEY, f"the host key {key} is revoked")
+    # ssh itself knows every way to the host, and asks before it adds the key.
+    again = [w for w in arguments(host) if w not in ("-v", "-T", framing.COMMAND)]
+    again = [
+        w.replace("BatchMode=yes", "BatchMode=no").replace("Checking=yes", "Checking=ask") for w in again
+    ]
+    add = shlex.join([*again, "true"])
+    if "IDENTIFICATION HAS CHANGED" not in said:
+        told = f"unknown host key; compare {key} with the host's own"
+        return HostError(Status.HOST_KEY, told, fix=add)
+    remove = re.search(r"ssh-keygen -f .*", said)
+    first = f"{remove[0].strip()} && " if remove else ""
+    told = f"HOST KEY CHANGED to {key}: reinstalled, or somebody in between; if the new key is right"
+    return HostError(Status.HOST_KEY, told, fix=first + add)
+
+
+def _late(host: HostConfig, said: str) -> HostError:
+    if _LOGGED_IN.search(said):
+        reason = f"logged in, but the probe did not finish within {host.command_timeout:g} s"
+    else:
+        reason = f"no SSH login at {host.name} within {host.connect_timeout + host.command_timeout:g} s"
+    return HostError(Status.TIMEOUT, reason)
+
+
+def _spoken(said: str) -> list[str]:
+    """The lines that ssh would say without -v."""
+    return [line for line in said.splitlines() if not _NOISE.match(line.strip())]
+
+
+def _tell(said: str, trace: Trace) -> None:
+    """The last jump's or the host's own: what ssh says of each comes in the order of the way."""
+    for step, pattern, form in (
+        (Step.NAME, _CONNECTING, "{0}"),
+        (Step.PORT, re.compile(r"(debug1: Connection established)"), "open"),
+        (Step.HOST_KEY, _HOST_KEY, "{0}"),
+        (Step.LOGIN, _LOGGED_IN, "by {0}"),
+    ):
+        found = pattern.findall(said)
+        if found:
+            first = found[-1] if isinstance(found[-1], str) else found[-1][0]
+            trace.done(step, form.format(first))

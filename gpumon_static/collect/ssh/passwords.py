@@ -1,0 +1,46 @@
+"""Passphrases and passwords, as commands of config.ini tell them. Nothing of them is ever shown.
+
+Not even the command is: `echo hunter2` is one too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+from gpumon_static.collect.once import Once
+from gpumon_static.collect.ssh.target import Command
+from gpumon_static.programs import Late, Programs
+
+SECONDS = 30
+MOST_BYTES = 64 * 1024
+
+
+class NoSecret(ValueError):
+    """Why a command gave nothing, in words without a secret."""
+
+
+class Secrets:
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self.told_by = Once(self._first_line)
+        """Each command is run once in a run."""
+
+    def _first_line(self, command: Command) -> str:
+        try:
+            done = self._programs.run(
+                list(command), seconds=SECONDS, enough=_too_long, stderr=subprocess.DEVNULL
+            )
+        except Late:
+            raise NoSecret(f"did not end within {SECONDS} s") from None
+        except OSError as error:
+            raise NoSecret(f"could not be started: {error.strerror}") from None
+        if done.exit_status:
+            raise NoSecret(f"failed with exit status {done.exit_status}; run it by hand to see why")
+        lines = done.output.decode("utf-8", errors="surrogateescape").splitlines()
+        if not lines or not lines[0]:
+            raise NoSecret("printed nothing")
+        return lines[0]
+
+
+def _too_long(output: bytearray) -> bool:
+    return len(output) > MOST_BYTES

@@ -1,0 +1,219 @@
+"""The main commands and the group of all: options to one call per command; no logic."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpumon_static import __version__
+from gpumon_static.commands import cli_terminal
+from gpumon_static.commands.cli_history import history
+from gpumon_static.commands.options import config_option, debug_option
+from gpumon_static.commands.options import now as _now
+from gpumon_static.config import file as config_file
+from gpumon_static.demo import (
+    DEFAULT_DAYS,
+    DEFAULT_DIRECTORY,
+    DEFAULT_HOSTS,
+    DEFAULT_PORT,
+    MOST_GPUS,
+    MOST_HOSTS,
+)
+
+STRICT_EXIT = 3
+
+
+def command(function: Callable[..., Any]) -> click.Command:
+    return main.command()(debug_option(function))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gpumon-static")
+@debug_option
+def main() -> None:
+    """A static page of your lab's GPUs.
+
+    Every five minutes, from cron:  gpumon-static fetch && gpumon-static render
+
+    To see it without any GPU:  gpumon-static demo
+    """
+
+
+@command
+@config_option
+@click.option("--only", metavar="NODESET", help="Ask only these hosts, keep the others' rows.")
+@click.option("--strict", is_flag=True, help=f"Exit with {STRICT_EXIT} when any host failed.")
+@click.option(
+    "--changes", is_flag=True, help="Tell only of hosts that failed or came back since the last run."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing about hosts that failed.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell each host's state and time.")
+def fetch(
+    config_path: Path | None, only: str | None, strict: bool, changes: bool, quiet: bool, verbose: bool
+) -> None:
+    """Ask each host over SSH and write load_data.csv.
+
+    A host that does not answer becomes a row with its reason and a line on stderr; the exit status
+    is 0 all the same, so that `fetch && render` always renders.
+    """
+    from gpumon_static.commands.fetch import fetch as run_fetch
+    from gpumon_static.commands.fetch import last_statuses
+    from gpumon_static.commands.progress import FetchReport
+    from gpumon_static.config.choose import choose
+
+    config = config_file.load(config_file.find(config_path), need_keys=True)
+    count = len(choose(config.hosts, only)) if only else len(config.hosts)
+    before = last_statuses(config.csv_path) if changes else None
+    with FetchReport(count, quiet=quiet, verbose=verbose, before=before) as report:
+        readings = run_fetch(config, clock=_now, only=only, on_reading=report.add, say=report.say)
+    if strict and not all(reading.ok for reading in readings):
+        raise SystemExit(STRICT_EXIT)
+
+
+@command
+@config_option
+def render(config_path: Path | None) -> None:
+    """Turn load_data.csv into index.html, one self-contained page."""
+    from gpumon_static.commands.render import render as run_render
+
+    config = config_file.load(config_file.find(config_path))
+    run_render(config, _now())
+
+
+@command
+@config_option
+@click.argument("hosts", nargs=-1, metavar="[HOSTS]...")
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> None:
+    """Find out why a host does not answer, and what to do about it.
+
+    Goes to each host (or to HOSTS, which may be node sets) as fetch does, and tells each step: name,
+    port, host key, login, shell, nvidia-smi, ps, clock. Looks at the directories too. Writes nothing,
+    but learns host keys where host_keys is "accept-new". Exits with 3 when anything failed.
+    """
+    from gpumon_static.check.show import run_check
+    from gpumon_static.config.choose import choose
+
+    config = config_file.load(config_file.find(config_path), need_keys=True)
+    chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.hosts
+    if not run_check(config, chosen, clock=_now, as_json=as_json).ok:
+        raise SystemExit(STRICT_EXIT)
+
+
+@command
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
+@click.option("--hosts", metavar="HOSTS", help="With commas; node sets too: gpu[01-08],node9:2222")
+@click.option("--user", help="Who logs in there.  [default: you]")
+@click.option("--key", metavar="PATH", help="The private key.  [default: the agent's, or those in ~/.ssh]")
+@click.option("--site", metavar="DIR", help="Where the page goes.  [default: site, beside the config]")
+@click.option("--data", metavar="DIR", help="Where the data goes.  [default: data, beside the config]")
+@click.option("--no-check", is_flag=True, help="Do not try the hosts.")
+def init(
+    directory: Path,
+    hosts: str | None,
+    user: str | None,
+    key: str | None,
+    site: str | None,
+    data: str | None,
+    no_check: bool,
+) -> None:
+    """Write a commented config.ini to DIRECTORY, try it, and print what comes next.
+
+    Asks for what is not given, on a terminal. Never overwrites. Exits with 3 when the check fails.
+
+    Example:  gpumon-static init /srv/gpumon --hosts gpu[01-08] --user gpumon --site /var/www/gpu-monitor
+    """
+    from gpumon_static.commands.init import Wishes, crontab_line, nginx_snippet, write_config
+
+    if hosts is None and not sys.stdin.isatty():
+        raise click.UsageError("give the machines with --hosts")
+    if hosts is None:
+        hosts = click.prompt("GPU machines (with commas; gpu[01-08] stands for eight)")
+        user = user or click.prompt("User who logs in there", default="", show_default=False)
+        key = key or click.prompt("Private key (empty: agent, ~/.ssh)", default="", show_default=False)
+        site = site or click.prompt("Directory of the page", default="site")
+    config = write_config(directory, Wishes(hosts, user, key, site, data))
+    click.echo(f"wrote {config.path}\n")
+    good = no_check or _checked(config.path)
+    click.echo(f"\nFor `crontab -e`:\n\n{crontab_line(config)}\n\nFor nginx:\n\n{nginx_snippet(config)}")
+    if not good:
+        raise SystemExit(STRICT_EXIT)
+
+
+def _checked(config_path: Path) -> bool:
+    from gpumon_static.check.show import run_check
+
+    config = config_file.load(config_path, need_keys=True)
+    return run_check(config, config.hosts, clock=_now, as_json=False).ok
+
+
+@command
+def probe() -> None:
+    """Print the script that runs on the hosts.
+
+    To install it there for a key that may run nothing else: see deploy/authorized_keys.example.
+    """
+    from gpumon_static.collect.probe import framing as the_probe
+
+    click.echo(the_probe.script(), nl=False)
+
+
+@command
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(DEFAULT_DIRECTORY),
+    show_default=True,
+    help="Where its config.ini, data/ and site/ go.",
+)
+@click.option(
+    "--serve",
+    "port",
+    metavar="[PORT]",
+    type=click.IntRange(0, 65535),
+    is_flag=False,
+    flag_value=DEFAULT_PORT,
+    help=f"Serve the page on 127.0.0.1, fresh until Ctrl-C.  [port: {DEFAULT_PORT}, or a free one]",
+)
+@click.option(
+    "--hosts",
+    type=click.IntRange(1, MOST_HOSTS),
+    default=DEFAULT_HOSTS,
+    show_default=True,
+    help="How many.",
+)
+@click.option("--gpus", type=click.IntRange(1, MOST_GPUS), help="GPUs of each host.  [default: from 1 to 8]")
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed and time, same lab.")
+@click.option(
+    "--history",
+    "days",
+    type=click.IntRange(0, 365),
+    default=DEFAULT_DAYS,
+    show_default=True,
+    help="Days of the past to make up.",
+)
+def demo(directory: Path, port: int | None, hosts: int, gpus: int | None, seed: int, days: int) -> None:
+    """Try it all without any GPU: a lab of SSH hosts on this machine.
+
+    Starts the hosts, then runs the same fetch and render as cron would, over real SSH.
+    """
+    from gpumon_static.commands.fetch import fetch as run_fetch
+    from gpumon_static.commands.render import render as run_render
+    from gpumon_static.demo.lab import DemoSpec
+    from gpumon_static.demo.run import Pipelines
+    from gpumon_static.demo.run import demo as run_demo
+
+    spec, pipelines = DemoSpec(seed, hosts, gpus), Pipelines(run_fetch, run_render)
+    run_demo(spec, directory, pipelines, clock=_now, say=click.echo, port=port, days=days)
+
+
+for _command in cli_terminal.COMMANDS:
+    main.add_command(_command)
+
+
+main.add_command(history)

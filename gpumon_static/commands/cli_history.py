@@ -1,0 +1,129 @@
+"""`gpumon-static history ...`: options to one call per command, as in cli.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpumon_static.commands.options import config_option, debug_option, now
+from gpumon_static.config import file as config_file
+from gpumon_static.config.settings import Config
+from gpumon_static.times import parse_duration
+
+
+def _moment(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
+    """`30d` or a date to seconds since 1970."""
+    try:
+        return int(now().timestamp()) - parse_duration(value)
+    except ValueError as error:
+        try:
+            return int(datetime.fromisoformat(value).astimezone().timestamp())
+        except (ValueError, OverflowError):
+            raise click.BadParameter(f"{error}, nor a date such as 2025-11-14") from None
+
+
+since_option = click.option(
+    "--since",
+    metavar="TIME",
+    default="30d",
+    show_default=True,
+    callback=_moment,
+    help="How far back; or a date.",
+)
+
+
+@click.group()
+@debug_option
+def history() -> None:
+    """What the last hours, days and months looked like, and who used what.
+
+    Every fetch adds to data/history.db. Time for which there is no answer, from a host or because no run
+    came, is unknown: neither idle nor used.
+    """
+
+
+def command(function: Callable[..., Any]) -> click.Command:
+    return history.command(function.__name__.strip("_"))(config_option(debug_option(function)))
+
+
+def form_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    as_csv = click.option("--csv", "form", flag_value="csv", help="For spreadsheets.")
+    as_json = click.option("--json", "form", flag_value="json", help="For scripts.")
+    return since_option(as_csv(as_json(function)))
+
+
+@command
+@form_options
+@click.option(
+    "--by", "part", type=click.Choice(["host", "group", "model"]), help="Each user's hours by part."
+)
+def users(config_path: Path | None, since: int, form: str | None, part: str | None) -> None:
+    """GPU hours of each user: busy, held idle, and how well they were used.
+
+    A GPU that several users hold is split evenly among them; a MIG slice counts by its share of the card.
+    Efficiency is the mean utilization while held.
+
+    Example:  gpumon-static history users --since 7d --by model
+    """
+    from gpumon_static.commands.history_reports import report_users
+
+    report_users(_load(config_path), since, now(), part, form)
+
+
+@command
+@form_options
+def hosts(config_path: Path | None, since: int, form: str | None) -> None:
+    """How busy each host was: utilization, memory, hours by state."""
+    from gpumon_static.commands.history_reports import report_gpus
+
+    report_gpus(_load(config_path), since, now(), form, by_host=True)
+
+
+@command
+@form_options
+def gpus(config_path: Path | None, since: int, form: str | None) -> None:
+    """The same for each GPU and MIG slice."""
+    from gpumon_static.commands.history_reports import report_gpus
+
+    report_gpus(_load(config_path), since, now(), form, by_host=False)
+
+
+@command
+@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_(config_path: Path | None, log: Path) -> None:
+    """Add the log of rntop.
+
+    Lines for which there are samples of our own are left out, so that a second time changes nothing.
+    Lines that cannot be read are counted, named and skipped.
+    """
+    from gpumon_static.commands.history_reports import import_rntop
+
+    import_rntop(_load(config_path), log, now())
+
+
+@command
+@click.option("--rntop", is_flag=True, required=True, help="As rntop's log, which its board can open.")
+@since_option
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: stdout]")
+def export(config_path: Path | None, rntop: bool, since: int, output: Path | None) -> None:  # noqa: ARG001
+    """Write the samples that are still kept one by one (history.keep_raw)."""
+    from gpumon_static.commands.history_reports import export_rntop
+
+    export_rntop(_load(config_path), since, output)
+
+
+@command
+@click.argument("target", metavar="PATH", type=click.Path(dir_okay=False, path_type=Path))
+def backup(config_path: Path | None, target: Path) -> None:
+    """Copy the database while it is in use."""
+    from gpumon_static.store.history.database import backup as run_backup
+
+    run_backup(_load(config_path).history_path, target)
+
+
+def _load(config_path: Path | None) -> Config:
+    return config_file.load(config_file.find(config_path))

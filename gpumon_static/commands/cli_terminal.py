@@ -1,0 +1,273 @@
+"""The commands for the terminal and for scripts: options to one call per command; no logic."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpumon_static.commands.options import command, config_option, now
+from gpumon_static.config import file as config_file
+from gpumon_static.errors import GpumonError
+from gpumon_static.times import parse_duration
+
+if TYPE_CHECKING:
+    from gpumon_static.survey.offers import Offer
+    from gpumon_static.terminal.source import Source
+
+UNIT_NAMES = ("mib", "gib", "mb", "gb")
+
+
+def _regex(_context: click.Context, _parameter: click.Parameter, value: str | None) -> re.Pattern[str] | None:
+    try:
+        return re.compile(value) if value is not None else None
+    except re.error as error:
+        raise click.BadParameter(f"{value!r} is not a regular expression: {error}") from error
+
+
+def _memory_mib(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float:
+    """G is what vendors mean by it, a thousand million bytes: a card of 80 GB has less than 80 GiB."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([mgt])(i?)b?)?\s*", (value or "0").lower())
+    if not found:
+        raise click.BadParameter(f"{value!r} is not an amount of memory such as 40G, 24GiB or 16000M")
+    base = 1024.0 if found[3] else 1000.0
+    power = {"m": 2, "g": 3, "t": 4}[found[2] or "g"]
+    return float(found[1]) * base**power / 1024.0**2
+
+
+def _seconds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
+    try:
+        return parse_duration(value) if value is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+nodes_option = click.option(
+    "-n", "--nodes", metavar="REGEX", callback=_regex, help="Only hosts whose name has it."
+)
+units_option = click.option(
+    "--units",
+    type=click.Choice(UNIT_NAMES, case_sensitive=False),
+    default="gib",
+    show_default=True,
+    help="Of memory.",
+)
+
+
+@command
+@config_option
+@click.option("--live", is_flag=True, help="Ask the hosts now; nothing is written.")
+@click.option("-p", "--processes", is_flag=True, help="A line per process: user, PID, memory, runtime, name.")
+@click.option("-d", "--details", is_flag=True, help="Fan, temperature and power too.")
+@click.option("-t", "--times", is_flag=True, help="When each host was last seen.")
+@nodes_option
+@click.option("-u", "--user", metavar="USER", help="Only GPUs on which this user has a process.")
+@click.option("--free", is_flag=True, help="Only GPUs that one can run on.")
+@units_option
+@click.option("--json", "as_json", is_flag=True, help="As gpus.json has it.")
+@click.option("--csv", "as_csv", is_flag=True, help="As load_data.csv has it.")
+def show(
+    config_path: Path | None,
+    live: bool,
+    processes: bool,
+    details: bool,
+    times: bool,
+    nodes: re.Pattern[str] | None,
+    user: str | None,
+    free: bool,
+    units: str,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """The lab as a table, from the last fetch.
+
+    Free GPUs are green, and your own processes have a star. In a pipe it is plain text, with the name
+    of the host in every line.
+
+    \b
+    gpumon-static show                    everything
+    gpumon-static show --live -p          now, with processes
+    gpumon-static show -n 'gpu0[1-4]' -d  four hosts, with temperatures
+    gpumon-static show -u alice           what alice runs
+    gpumon-static show --free --json      for a script
+    """
+    from gpumon_static.commands.show import run_show
+    from gpumon_static.terminal.show import Choice
+
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other")
+    config = config_file.load(config_file.find(config_path), need_keys=live)
+    form = "json" if as_json else "csv" if as_csv else "table"
+    look = {"unit": units, "processes": processes, "details": details, "seen": times}
+    run_show(config, Choice(nodes, user, free), look, form, clock=now, live=live)
+
+
+@command
+@config_option
+@click.option(
+    "-i",
+    "--interval",
+    type=click.FloatRange(1, 3600),
+    default=5,
+    show_default=True,
+    help="Seconds from one reading to the next.",
+)
+@click.option("-p", "--processes", is_flag=True, help="A line per process; the key p does it too.")
+@click.option("-d", "--details", is_flag=True, help="Fan, temperature and power; the key d does it too.")
+@nodes_option
+@units_option
+@click.option(
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append each reading, in rntop's log format.",
+)
+def top(
+    config_path: Path | None,
+    interval: float,
+    processes: bool,
+    details: bool,
+    nodes: re.Pattern[str] | None,
+    units: str,
+    output: Path | None,
+) -> None:
+    """The lab live, over connections that stay open.
+
+    A host that does not answer is tried again, later and later; the others go on.
+
+    \b
+    Keys:  q quit   space pause   / filter   Esc clear the filter
+           sort by: n node  u utilization  m memory  c temperature  w power  f free first
+           p processes   d details   arrows, PgUp, PgDn, Home, End scroll
+
+    \b
+    gpumon-static top                       every 5 seconds
+    gpumon-static top -i 1 -n gpu0          some hosts, every second
+    gpumon-static top --output rntop.log    with a log that rntop's board can open
+    """
+    from gpumon_static.commands.show import allow_any_text, who_am_i
+    from gpumon_static.terminal.rows import Look
+    from gpumon_static.terminal.top import top as run_top
+
+    config = config_file.load(config_file.find(config_path), need_keys=True)
+    hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
+    if not hosts:
+        raise click.UsageError("no host of the config has such a name")
+    allow_any_text()
+    look = Look(units, processes, details, me=who_am_i())
+    run_top(config, hosts, look, interval, output, now)
+
+
+def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    options = [
+        click.option(
+            "-n", "--number", type=click.IntRange(1, 1024), default=1, help="GPUs on one host.  [1]"
+        ),
+        click.option("--memory", metavar="SIZE", callback=_memory_mib, help="Free on each, such as 40G."),
+        click.option("--model", metavar="TEXT", help="In the name of the GPU, such as A100."),
+        click.option(
+            "--from",
+            "address",
+            metavar="URL|PATH",
+            help="The page, its directory or gpus.json.  [default: $GPUMON_URL, else the config's site]",
+        ),
+        click.option("--most", type=click.IntRange(1), default=3, show_default=True, help="Hosts to print."),
+        click.option("--plain", is_flag=True, help="A line per host: HOST DEVICES."),
+        click.option("--json", "as_json", is_flag=True, help="For scripts."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return config_option(function)
+
+
+@command
+@_wanted_options
+@click.option("--old", is_flag=True, help="Take data that is no longer renewed, too.")
+def free(
+    config_path: Path | None,
+    number: int,
+    memory: float,
+    model: str | None,
+    address: str | None,
+    most: int,
+    plain: bool,
+    as_json: bool,
+    old: bool,
+) -> None:
+    """Where can I run? The best hosts, and the lines to paste.
+
+    Needs no SSH and no config: the address of the page will do. Healthy hosts with enough RAM come first.
+    Exits with 1 when there is no place.
+
+    \b
+    gpumon-static free -n 2 --memory 40G --model A100
+    gpumon-static free --from https://lab.example/gpus/
+    export GPUMON_URL=https://lab.example/gpus/         # then just: gpumon-static free
+    read host devices < <(gpumon-static free --plain --most 1)
+    """
+    from gpumon_static.survey.offers import Wanted
+    from gpumon_static.terminal import free as terminal
+
+    wanted = Wanted(number, memory, model)
+    found, _ = terminal.find(_source(address, config_path), wanted, now(), use_old=old)
+    if not found:
+        raise GpumonError(f"no host has {wanted} now")
+    _print_offers(found[:most], plain, as_json)
+
+
+@command
+@_wanted_options
+@click.option("--timeout", metavar="TIME", callback=_seconds, help="Give up after so long, such as 8h.")
+def wait(
+    config_path: Path | None,
+    number: int,
+    memory: float,
+    model: str | None,
+    address: str | None,
+    most: int,
+    plain: bool,
+    as_json: bool,
+    timeout: float | None,
+) -> None:
+    """Wait until there is a place to run, then print it as free does.
+
+    Looks at the page as often as a browser would, no more. Exits with 1 after --timeout.
+
+    \b
+    gpumon-static wait -n 4 --model H100 && notify-send "four H100 are free"
+    gpumon-static wait --memory 24G --timeout 8h --plain --most 1
+    """
+    from gpumon_static.survey.offers import Wanted
+    from gpumon_static.terminal import free as terminal
+
+    found = terminal.wait(
+        _source(address, config_path),
+        Wanted(number, memory, model),
+        timeout,
+        clock=now,
+        say=lambda line: click.echo(f"gpumon-static: {line}", err=True),
+    )
+    _print_offers(found[:most], plain, as_json)
+
+
+def _source(address: str | None, config_path: Path | None) -> Source:
+    from gpumon_static.terminal.source import Source
+
+    named = address or (None if config_path else os.environ.get("GPUMON_URL"))
+    return Source(named or str(config_file.load(config_file.find(config_path)).paths.site))
+
+
+def _print_offers(found: Sequence[Offer], plain: bool, as_json: bool) -> None:
+    from gpumon_static.terminal import free as terminal
+
+    if as_json:
+        click.echo(terminal.as_json(found))
+    else:
+        click.echo("\n".join(terminal.plain_lines(found) if plain else terminal.lines(found)))
+
+
+COMMANDS = (show, top, free, wait)

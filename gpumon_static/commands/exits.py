@@ -1,0 +1,74 @@
+"""The console script: errors as a line on stderr, an exit status for each, and no waiting for threads."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from typing import Any, NoReturn
+
+import click
+
+from gpumon_static.commands.cli import main
+from gpumon_static.errors import GpumonError
+
+BROKEN_PIPE_EXIT = 141
+COMPLETION = "_GPUMON_STATIC_COMPLETE"
+
+
+def run() -> NoReturn:
+    _complete()
+    _leave(_run())
+
+
+def _complete() -> None:
+    """Where a shell asks for the words that may follow; click does this only in its own `main`."""
+    if instruction := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(main, {}, "gpumon-static", COMPLETION, instruction))
+
+
+def _run() -> int:
+    context: dict[str, Any] = {}
+    try:
+        with main.make_context("gpumon-static", sys.argv[1:]) as click_context:
+            context = click_context.meta
+            main.invoke(click_context)
+    except GpumonError as error:
+        _say(str(error), context)
+        return error.exit_code
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("gpumon-static: interrupted", err=True)
+        return 130
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    except BrokenPipeError:
+        # `| head` has seen enough; what is still to be flushed goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE_EXIT
+    except Exception as error:
+        _say(f"unexpected {type(error).__name__}: {error} (--debug shows where)", context)
+        return 1
+    return 0
+
+
+def _say(message: str, context: dict[str, Any]) -> None:
+    if context.get("debug"):
+        traceback.print_exc()
+    click.echo(f"gpumon-static: {message}", err=True)
+
+
+def _leave(code: int) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if threading.active_count() > 1:
+        # A thread may hang on a dead host for ever; all files are written.
+        os._exit(code)
+    sys.exit(code)

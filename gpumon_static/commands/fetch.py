@@ -1,0 +1,90 @@
+"""`gpumon-static fetch`: ask the hosts, keep the answers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpumon_static.collect.engines.threads import ask
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.config.budget import budget_warning
+from gpumon_static.config.choose import choose
+from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.errors import GpumonError
+from gpumon_static.model import HostReading, Status
+from gpumon_static.notify.run import notify
+from gpumon_static.store import events_file, lock
+from gpumon_static.store.events import Event
+from gpumon_static.store.history import record
+from gpumon_static.survey.changes import note_changes
+from gpumon_static.survey.sightings import sightings
+from gpumon_static.text import Say
+from gpumon_static.times import Clock
+
+
+def fetch(
+    config: Config,
+    *,
+    clock: Clock,
+    only: str | None = None,
+    on_reading: Callable[[HostReading], None] = lambda _: None,
+    say: Say = lambda _: None,
+) -> list[HostReading]:
+    """Returns the readings of the hosts that were asked; the file has those of all."""
+    hosts = choose(config.hosts, only) if only else config.hosts
+    with lock.only_one(config.paths.data / "fetch.lock", clock()):
+        if too_long := budget_warning(config, hosts):
+            say(too_long)
+        from gpumon_static.store import snapshot  # pandas: not before the lock is ours
+
+        others = _readings_of_others(config, hosts) if only else {}
+        factory = ReaderFactory(config.path, in_turn(hosts, last_statuses(config.csv_path)), clock)
+        asked = {r.host: r for r in ask(factory, config.fetch, on_reading=on_reading)}
+        readings = [asked[host.name] for host in hosts]
+        known = others | asked
+        in_order = [known[host.name] for host in config.hosts if host.name in known]
+        snapshot.write(config.csv_path, in_order)
+        record.record(config, sightings(in_order, config.busy), clock(), say)
+        events = _take_note(config, readings, say)
+    # The lock is free again: a slow command must not keep the next run away.
+    notify(events, config, say)
+    return readings
+
+
+def _take_note(config: Config, readings: Sequence[HostReading], say: Say) -> list[Event]:
+    """What changed since the last run. Trouble with it is told, and never the end of a run."""
+    path = events_file.path_in(config.paths.data)
+    memory = events_file.load(path)
+    new = note_changes(memory, readings, config)
+    try:
+        events_file.save(path, memory)
+    except GpumonError as error:
+        say(f"events: {error}")
+        return []
+    return new
+
+
+def last_statuses(csv_path: Path) -> dict[str, str]:
+    """Each host's status in the last run; none where the file cannot be read, which others tell."""
+    try:
+        with csv_path.open(newline="", encoding="utf-8") as file:
+            return {row["host"]: row["status"] for row in csv.DictReader(file)}
+    except (OSError, ValueError, KeyError, csv.Error):
+        return {}
+
+
+def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> tuple[HostConfig, ...]:
+    """Those that failed last time at the end: a rack that is down does not hold up the living."""
+    told = [replace(host, was_late=last.get(host.name) == Status.TIMEOUT) for host in hosts]
+    return tuple(sorted(told, key=lambda host: last.get(host.name, Status.OK) != Status.OK))
+
+
+def _readings_of_others(config: Config, asked: Sequence[HostConfig]) -> dict[str, HostReading]:
+    from gpumon_static.store import snapshot
+
+    if not config.csv_path.exists():
+        return {}
+    mine = {host.name for host in asked}
+    return {r.host: r for r in snapshot.read(config.csv_path) if r.host not in mine}

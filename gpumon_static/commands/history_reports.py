@@ -1,0 +1,67 @@
+"""`gpumon-static history`: a question to the database, its answer to the terminal."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import click
+
+from gpumon_static.config.settings import Config
+from gpumon_static.errors import GpumonError
+from gpumon_static.files import write_atomic
+from gpumon_static.store.history import questions, rntop
+from gpumon_static.store.history.database import reading, writing
+from gpumon_static.survey.sightings import bare_state
+from gpumon_static.terminal import reports as terminal
+
+
+def report_users(config: Config, since: int, now: datetime, part: str | None, form: str | None) -> None:
+    groups = {host.name: host.group or "" for host in config.hosts}
+    namings: dict[str, questions.Naming] = {
+        "host": lambda host, _model: host,
+        "group": lambda host, _model: groups.get(host, ""),
+        "model": lambda _host, model: model,
+    }
+    with reading(config.history_path) as connection:
+        asked = questions.period(connection, since, int(now.timestamp()))
+        uses = questions.users(connection, asked, namings[part] if part else None)
+    terminal.show(terminal.users_report(uses, part), asked, form)
+
+
+def report_gpus(config: Config, since: int, now: datetime, form: str | None, *, by_host: bool) -> None:
+    with reading(config.history_path) as connection:
+        asked = questions.period(connection, since, int(now.timestamp()))
+        uses = questions.hosts(connection, asked) if by_host else questions.gpus(connection, asked)
+    terminal.show(terminal.gpus_report(uses, by_host=by_host), asked, form)
+
+
+def import_rntop(config: Config, log: Path, now: datetime) -> None:
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file, writing(config.history_path) as connection:
+            result = rntop.import_log(
+                connection, config, file, int(now.timestamp()), partial(bare_state, config.busy)
+            )
+    except OSError as error:
+        raise GpumonError(f"cannot read {log}: {error.strerror}") from error
+    for line in result.bad_lines:
+        click.echo(f"{log}: {line}", err=True)
+    if result.bad > len(result.bad_lines):
+        click.echo(f"{log}: and {result.bad - len(result.bad_lines)} more bad lines", err=True)
+    click.echo(
+        f"{result.added} samples added, {result.known} left out because their time is already in the history,"
+        f" {result.bad} bad lines skipped"
+    )
+
+
+def export_rntop(config: Config, since: int, output: Path | None) -> None:
+    file = io.StringIO()
+    with reading(config.history_path) as connection:
+        count = rntop.export_log(connection, since, file)
+    if output is None:
+        click.echo(file.getvalue(), nl=False)
+        return
+    write_atomic(output, file.getvalue())
+    click.echo(f"{count} samples written to {output}")

@@ -1,0 +1,105 @@
+"""`gpumon-static init`: a commented config.ini, and the lines that put it to work."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpumon_static import resources
+from gpumon_static.config import file as config_file
+from gpumon_static.config.hostlist import split_commas
+from gpumon_static.config.settings import Config
+from gpumon_static.errors import ConfigError, GpumonError
+
+EXAMPLE = "config.example.ini"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user said; None leaves the key at its default, as a comment."""
+
+    hosts: str
+    user: str | None = None
+    key_filename: str | None = None
+    site: str | None = None
+    data: str | None = None
+
+
+def write_config(directory: Path, wishes: Wishes) -> Config:
+    """Never overwrites; a config that would not load is not left behind."""
+    path = directory / "config.ini"
+    if path.exists():
+        raise GpumonError(f"{path} exists already; init never overwrites")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(config_text(wishes))
+    except OSError as error:
+        raise GpumonError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        return config_file.load(path)
+    except ConfigError:
+        path.unlink()
+        raise
+
+
+def config_text(wishes: Wishes) -> str:
+    """The example config with these values, and without its example host."""
+    text = resources.find(EXAMPLE).read_text(encoding="utf-8")
+    text, own = text.split("# What differs for one host", 1)
+    comment = "".join(f"{line}\n" if line.startswith("#") else f"# {line}\n" for line in own.splitlines())
+    text += "# What differs for one host" + comment.removeprefix("# ")
+    text = _set(text, "hosts", json.dumps(split_commas(wishes.hosts), ensure_ascii=False))
+    for key in ("user", "key_filename", "site", "data"):
+        value = getattr(wishes, key)
+        if value:
+            text = _set(text, key, json.dumps(value, ensure_ascii=False))
+    return text
+
+
+def _set(text: str, key: str, value: str) -> str:
+    """The first line of that key, commented out or not; what is said behind it stays."""
+    line = re.compile(rf"^(?:# )?{key} = (?:\[.*\]|\"[^\"]*\")", re.MULTILINE)
+    return line.sub(lambda _: f"{key} = {value}", text, count=1)
+
+
+def crontab_line(config: Config) -> str:
+    program = shlex.quote(str(_program()))
+    path = shlex.quote(str(config.path.absolute()))
+    job = f"{program} fetch --changes -c {path} && {program} render -c {path}"
+    # cron reads a bare % as the end of the line.
+    return f"*/5 * * * * {job}".replace("%", r"\%")
+
+
+def nginx_snippet(config: Config) -> str:
+    site = str(config.paths.site)
+    return "\n".join(
+        [
+            "location /gpu-monitor/ {",
+            f"    alias {_nginx_quoted(site + '/')};",
+            "    index index.html;",
+            "    gzip_static on;",
+            '    add_header Cache-Control "no-cache" always;',
+            "}",
+        ]
+    )
+
+
+def _nginx_quoted(text: str) -> str:
+    return (
+        text
+        if re.fullmatch(r"[\w./-]+", text)
+        else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
+
+
+def _program() -> Path:
+    """The command as cron can find it, whose PATH is short."""
+    beside = Path(sys.executable).with_name("gpumon-static")
+    found = shutil.which("gpumon-static")
+    return beside if beside.exists() or not found else Path(found)

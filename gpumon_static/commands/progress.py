@@ -1,0 +1,87 @@
+"""What `fetch` says while it runs: a bar on a terminal, a line per failed host under cron."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+import click
+
+from gpumon_static.model import HostReading, Status
+from gpumon_static.text import count
+
+
+class FetchReport:
+    def __init__(
+        self, hosts: int, *, quiet: bool, verbose: bool, before: Mapping[str, str] | None = None
+    ) -> None:
+        """`before`: each host's last status, to tell only of what changed since."""
+        self._hosts = hosts
+        self._quiet = quiet
+        self._verbose = verbose
+        self._before = before
+        self._failed = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> FetchReport:
+        if sys.stderr.isatty() and not self._quiet:
+            self._start_bar()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def add(self, reading: HostReading) -> None:
+        self._failed += not reading.ok
+        line = self._line(reading)
+        if line:
+            self._print(line)
+        if self._bar:
+            self._bar.update(self._task, advance=1, failed=self._failed)
+
+    def say(self, line: str) -> None:
+        if not self._quiet:
+            self._print(f"gpumon-static: {line}")
+
+    def _line(self, reading: HostReading) -> str | None:
+        if self._quiet:
+            return None
+        last = self._before.get(reading.host) if self._before is not None else None
+        if not reading.ok:
+            told = f"{reading.host}: {reading.status}: {reading.error}"
+            return None if last == reading.status else told
+        if last not in (None, Status.OK):
+            return f"{reading.host}: ok again; it was: {last}"
+        if not self._verbose:
+            return None
+        gpus = count(len(reading.gpus), "GPU")
+        told = f"{reading.host}: ok, {gpus} in {reading.fetch_seconds or 0:.2f} s"
+        return "; ".join(filter(None, (told, reading.warning, reading.note)))
+
+    def _print(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            click.echo(line, err=True)
+
+    def _start_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._bar = Progress(
+            TextColumn("Asking hosts"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._stack.enter_context(self._bar)
+        self._task = self._bar.add_task("fetch", total=self._hosts, failed=0)

@@ -1,0 +1,189 @@
+"""The checks of config.ini's values: each takes a value or says, in words, what it should be."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from gpumon_static.config.hostlist import BadHost, HostEntry, checked_name, checked_user, expand, split_commas
+from gpumon_static.rules import RULES
+from gpumon_static.times import EXAMPLES, parse_duration
+
+Check = Callable[[Any, Path], Any]
+
+MAIN_PAGE = "index.html"
+EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed")
+
+
+class Wrong(ValueError):
+    """What a check says of a value it does not take."""
+
+
+def string(value: Any, _base: Path) -> str:
+    if not isinstance(value, str):
+        raise Wrong(f"must be a text in quotes, not {shown(value)}")
+    return value
+
+
+def integer(least: int, most: int) -> Check:
+    def check(value: Any, _base: Path) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise Wrong(f"must be a whole number from {least} to {most}, not {shown(value)}")
+        return value
+
+    return check
+
+
+def real(least: float, most: float) -> Check:
+    def check(value: Any, _base: Path) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+            raise Wrong(f"must be a number from {least:g} to {most:g}, not {shown(value)}")
+        return float(value)
+
+    return check
+
+
+def choice(*words: str) -> Check:
+    def check(value: Any, _base: Path) -> str:
+        if value not in words:
+            raise Wrong(f"must be {' or '.join(repr(w) for w in words)}, not {shown(value)}")
+        return str(value)
+
+    return check
+
+
+def path(value: Any, base: Path) -> Path:
+    """Relative paths are relative to the config file, wherever the command is run."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise Wrong(f"must be a path in quotes, not {shown(value)}")
+    try:
+        return base / Path(value).expanduser()
+    except RuntimeError as error:
+        raise Wrong(f"{value!r}: {error}") from error
+
+
+def path_or_none(value: Any, base: Path) -> Path | None:
+    return None if value == "" else path(value, base)
+
+
+def user_name(value: Any, base: Path) -> str:
+    try:
+        return checked_user(string(value, base))
+    except BadHost as error:
+        raise Wrong(str(error)) from error
+
+
+def host_name(value: Any, base: Path) -> str:
+    try:
+        return checked_name(string(value, base))
+    except BadHost as error:
+        raise Wrong(str(error)) from error
+
+
+def command_line(value: Any, _base: Path) -> tuple[str, ...]:
+    """A command whose output is a secret. It may itself hold one, so it is shown nowhere."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) else []
+    except ValueError as error:
+        raise Wrong(f"is not a command line: {str(error).lower()}") from error
+    if not words:
+        raise Wrong("must be a command line in quotes")
+    return tuple(str(Path(word).expanduser()) if word.startswith("~/") else word for word in words)
+
+
+def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
+    entries = split_commas(value) if isinstance(value, str) else value
+    if not isinstance(entries, list) or not all(isinstance(e, str) for e in entries):
+        raise Wrong(f"must be a list of host names, or one text with commas, not {shown(value)}")
+    if not entries:
+        raise Wrong("names no host")
+    try:
+        return tuple(host for entry in entries for host in expand(entry))
+    except BadHost as error:
+        raise Wrong(str(error)) from error
+
+
+def colour(value: Any, _base: Path) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"#[0-9A-Fa-f]{6}", value):
+        raise Wrong(f"must be a colour such as '#1f57c3', not {shown(value)}")
+    return value.lower()
+
+
+def page_file(value: Any, _base: Path) -> str:
+    """A name in the site's directory, never a path out of it."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.html", value):
+        raise Wrong(f"must be a file name such as 'corridor.html', not {shown(value)}")
+    return value
+
+
+def texts(value: Any, _base: Path) -> tuple[str, ...]:
+    listed = split_commas(value) if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
+        raise Wrong(f"must be a list of texts, not {shown(value)}")
+    return tuple(listed)
+
+
+def event_types(value: Any, base: Path) -> tuple[str, ...]:
+    named = texts(value, base)
+    unknown = [name for name in named if name not in EVENT_TYPES]
+    if unknown:
+        raise Wrong(f"{unknown[0]!r} is no event; there are: {', '.join(EVENT_TYPES)}")
+    return named
+
+
+def page_tables(value: Any, _base: Path) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, dict) for entry in value):
+        raise Wrong("must be written as [[site.pages]], once for each page")
+    return tuple(value)
+
+
+def boolean(value: Any, _base: Path) -> bool:
+    # Bare values, as old files have them, are texts.
+    if value in ("true", "false"):
+        return bool(value == "true")
+    if not isinstance(value, bool):
+        raise Wrong(f"must be true or false, not {shown(value)}")
+    return value
+
+
+def mount_points(value: Any, base: Path) -> tuple[str, ...]:
+    """They go to the hosts in a line of their own each."""
+    listed = texts(value, base)
+    for mount in listed:
+        if not mount.startswith("/") or any(ord(letter) < 32 for letter in mount):
+            raise Wrong(f"must be directories that begin with a slash, not {shown(mount)}")
+    return listed
+
+
+def rule_names(value: Any, base: Path) -> tuple[str, ...]:
+    listed = texts(value, base)
+    unknown = list(unknown_names(listed, RULES, "rule of health"))
+    if unknown:
+        raise Wrong("; ".join(unknown))
+    return listed
+
+
+def duration(value: Any, _base: Path) -> int:
+    """Seconds: as a number, or as people say it."""
+    try:
+        return integer(1, 10**9)(value, _base) if isinstance(value, int) else parse_duration(value)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise Wrong(f"must be a length of time such as {EXAMPLES}, not {shown(value)}") from error
+
+
+def shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def unknown_names(given: Iterable[str], known: Iterable[str], what: str, form: str = "{}") -> Iterable[str]:
+    known = list(known)
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
+            hint = f"; the nearest known one is {form.format(near[0])}" if near else ""
+            yield f"{form.format(name)}: unknown {what}{hint}"

@@ -1,0 +1,249 @@
+"""`config.ini`, as it is written, to a `Config`. Every problem is found before any is reported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from gpumon_static.config import syntax
+from gpumon_static.config.checks import Wrong, path, shown, unknown_names
+from gpumon_static.config.hostlist import BadHost, HostEntry, expand_nodeset
+from gpumon_static.config.settings import (
+    HOST_KEYS,
+    SECTIONS,
+    SSH_CONFIG,
+    CommonConfig,
+    Config,
+    FetchConfig,
+    HostConfig,
+    PageConfig,
+)
+from gpumon_static.errors import ConfigError
+
+
+def find(explicit: Path | None) -> Path:
+    return explicit or Path(os.environ.get("GPUMON_CONFIG") or "config.ini")
+
+
+def load(config_path: Path, *, need_keys: bool = False) -> Config:
+    """`need_keys`: the key files must be readable too (fetch needs them, render does not)."""
+    tables = _read_tables(config_path)
+    base = config_path.absolute().parent
+    problems = list(unknown_names(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
+    sections: dict[str, Any] = {}
+    for name, kind in SECTIONS.items():
+        sections[name] = _section(name, kind, tables.get(name, {}), base, problems)
+    overrides = _overrides(tables.get("hosts", {}), sections["common"], base, problems)
+    said = {k for name in ("common", "fetch") for k, v in _table(tables, name).items() if v != ""}
+    hosts = _hosts(sections["common"], sections["fetch"], overrides, said, problems)
+    sections["site"] = replace(sections["site"], pages=_pages(sections["site"].pages, hosts, base, problems))
+    users = _users(tables.get("users", {}), problems)
+    if need_keys:
+        problems += _unreadable_files(hosts)
+    if problems:
+        raise ConfigError(config_path, problems)
+    return Config(
+        config_path,
+        hosts,
+        sections["fetch"],
+        sections["paths"],
+        sections["busy"],
+        sections["site"],
+        users,
+        sections["notify"],
+        sections["history"],
+    )
+
+
+def _read_tables(config_path: Path) -> dict[str, Any]:
+    try:
+        content = config_path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        hint = "no such file; name one with -c PATH or $GPUMON_CONFIG (config.example.ini is a start)"
+        raise ConfigError(config_path, [hint]) from None
+    except OSError as error:
+        raise ConfigError(config_path, [f"cannot be read: {error.strerror}"]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(config_path, [f"is not UTF-8 text (byte {error.start})"]) from error
+    try:
+        return syntax.parse(content)
+    except tomli.TOMLDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ConfigError(config_path, [f"{where}: {error.msg}"]) from error
+
+
+def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
+    """A section as it was written; what is no section is told elsewhere."""
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def _section(name: str, kind: type, table: Any, base: Path, problems: list[str]) -> Any:
+    """The section as its dataclass; a wrong value is noted in `problems` and its default used."""
+    if not isinstance(table, dict):
+        problems.append(f"{name}: must be a section, [{name}], not a value")
+        table = {}
+    keys = {f.name: f for f in fields(kind)}
+    problems += unknown_names(
+        (f"{name}.{given}" for given in table), (f"{name}.{known}" for known in keys), "key"
+    )
+    values: dict[str, Any] = {}
+    for key_name, f in keys.items():
+        given = table.get(key_name, f.default)
+        if given == "" and not f.metadata["empty"]:
+            given = f.default
+        if given is MISSING:
+            problems.append(f"{name}.{key_name}: missing; it names the machines to ask")
+            given = ()
+        elif given is not None:
+            try:
+                given = f.metadata["check"](given, base)
+            except Wrong as wrong:
+                problems.append(f"{name}.{key_name}: {wrong}")
+                given = ()
+        values[key_name] = given
+    return kind(**values)
+
+
+def _pages(
+    given: tuple[Any, ...], hosts: Iterable[HostConfig], base: Path, problems: list[str]
+) -> tuple[PageConfig, ...]:
+    groups = sorted({host.group for host in hosts if host.group})
+    pages: dict[str, PageConfig] = {}
+    for position, table in enumerate(given, start=1):
+        where = f"site.pages {position}"
+        page: PageConfig = _section(where, PageConfig, table, base, problems)
+        problems += [f"{where}.groups: no host is in {g!r}" for g in page.groups if g not in groups]
+        if page.file and page.file in pages:
+            problems.append(f"{where}.file: {page.file} is written twice")
+        pages[page.file] = page
+    return tuple(pages.values())
+
+
+def _users(table: Any, problems: list[str]) -> dict[str, str]:
+    """`[users]`: any login may stand there."""
+    if not isinstance(table, dict):
+        problems.append("users: must be a section, [users], not a value")
+        return {}
+    for login, name in table.items():
+        if not isinstance(name, str):
+            problems.append(f"users.{login}: must be a text in quotes, not {shown(name)}")
+    return {login: name for login, name in table.items() if isinstance(name, str) and name}
+
+
+def _overrides(
+    table: Any, common: CommonConfig, base: Path, problems: list[str]
+) -> dict[str, dict[str, Any]]:
+    """`[hosts.NAME]` by host; NAME may be a node set, and need no quotes where it has dots."""
+    if not isinstance(table, dict):
+        problems.append("hosts: must be sections, [hosts.NAME]; the list of hosts is common.hosts")
+        return {}
+    known = [entry.name for entry in common.hosts]
+    found: dict[str, dict[str, Any]] = {}
+    for name, given in _undotted(table, known):
+        where = f"hosts.{name}"
+        try:
+            names = expand_nodeset(name)
+        except BadHost as error:
+            problems.append(f"[{where}]: {error}")
+            continue
+        problems += unknown_names(
+            (f"[hosts.{n}]" for n in names), (f"[hosts.{n}]" for n in known), "host in common.hosts"
+        )
+        problems += unknown_names((f"{where}.{k}" for k in given), (f"{where}.{k}" for k in HOST_KEYS), "key")
+        checked: dict[str, Any] = {}
+        for key_name in given.keys() & HOST_KEYS.keys():
+            try:
+                checked[key_name] = HOST_KEYS[key_name](given[key_name], base)
+            except Wrong as wrong:
+                problems.append(f"{where}.{key_name}: {wrong}")
+        for n in names:
+            found.setdefault(n, {}).update(checked)
+    return found
+
+
+def _undotted(table: dict[str, Any], known: list[str], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """TOML reads `[hosts.a.lab]` as a table in a table: put such names together again."""
+    for part, value in table.items():
+        name = prefix + part
+        inner = [k for k, v in value.items() if isinstance(v, dict)] if isinstance(value, dict) else []
+        if inner and name not in HOST_KEYS:
+            yield from _undotted({k: value[k] for k in inner}, known, name + ".")
+            value = {k: v for k, v in value.items() if k not in inner}
+            if not value and name not in known:
+                continue
+        yield name, value if isinstance(value, dict) else {part: value}
+
+
+def _hosts(
+    common: CommonConfig,
+    fetch: FetchConfig,
+    overrides: dict[str, dict[str, Any]],
+    said: set[str],
+    problems: list[str],
+) -> tuple[HostConfig, ...]:
+    hosts: dict[str, HostConfig] = {}
+    written: dict[str, HostEntry] = {}
+    for entry in common.hosts:
+        if entry.name in hosts:
+            problems.append(_twice(written[entry.name], entry))
+            continue
+        written[entry.name] = entry
+        hosts[entry.name] = _host(entry, common, fetch, overrides.get(entry.name, {}), said)
+    return tuple(hosts.values())
+
+
+def _host(
+    entry: HostEntry, common: CommonConfig, fetch: FetchConfig, own: dict[str, Any], said: set[str]
+) -> HostConfig:
+    plain_localhost = entry == HostEntry("localhost") and not own.keys() & {"address", "user", "port"}
+    return HostConfig(
+        name=entry.name,
+        address=own.get("address", entry.name),
+        user=entry.user or own.get("user", common.user),
+        port=entry.port or own.get("port", common.port),
+        key_filename=own.get("key_filename", common.key_filename),
+        connect_timeout=own.get("connect_timeout", fetch.connect_timeout),
+        command_timeout=own.get("command_timeout", fetch.command_timeout),
+        transport=own.get("transport", "local" if plain_localhost else fetch.transport),
+        host_keys=own.get("host_keys", fetch.host_keys),
+        known_hosts=own.get("known_hosts", fetch.known_hosts),
+        ssh_config=own.get("ssh_config", fetch.ssh_config),
+        key_passphrase_command=own.get("key_passphrase_command", common.key_passphrase_command),
+        password_command=own.get("password_command", common.password_command),
+        said=frozenset(said | own.keys()),
+        group=own.get("group") or None,
+        note=own.get("note") or None,
+        gpus=own.get("gpus"),
+        disks=own.get("disks", fetch.disks),
+        command_lines=own.get("command_lines", fetch.command_lines),
+    )
+
+
+def _twice(first: HostEntry, second: HostEntry) -> str:
+    if first == second:
+        return f"common.hosts: {first.name} is named twice"
+    return (
+        f"common.hosts: {first.name} is named twice, as {first} and as {second}; the page knows a host by its"
+        " name: give one of them a name of its own, with [hosts.NAME] address and port"
+    )
+
+
+def _unreadable_files(hosts: Iterable[HostConfig]) -> list[str]:
+    by_ssh = [h for h in hosts if h.transport != "local"]
+    files = dict.fromkeys(("key_filename", h.key_filename) for h in by_ssh if h.key_filename)
+    usual = path(SSH_CONFIG, Path())
+    files |= dict.fromkeys(("ssh_config", h.ssh_config) for h in by_ssh if h.ssh_config not in (None, usual))
+    problems = []
+    for key_name, file in files:
+        try:
+            with file.open("rb"):
+                pass
+        except OSError as error:
+            problems.append(f"{key_name}: {file} cannot be read: {error.strerror}")
+    return problems

@@ -1,0 +1,70 @@
+"""What is written beside `index.html` for scripts, on the same privacy tier and of the same hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpumon_static.publish.exports.feed import feed_xml
+from gpumon_static.publish.exports.gpus_json import gpus_json
+from gpumon_static.publish.exports.metrics import metrics_prom
+from gpumon_static.survey.names import short_model
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.survey import Survey, build_survey
+
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config
+    from gpumon_static.model import HostReading, Process
+    from gpumon_static.store.events import EventMemory
+
+SCHEMA = "gpus.schema.json"
+
+
+def build_exports(
+    readings: Sequence[HostReading],
+    config: Config,
+    now: datetime,
+    memory: EventMemory,
+    key: bytes,
+    to_csv: Callable[[Sequence[HostReading]], str],
+) -> dict[str, str]:
+    """File name to text. `memory`: the events; `key`: for pseudonyms; `to_csv`: the store's own form."""
+    survey = build_survey(readings, config, now, key=key)
+    names = {host.name for host in survey.hosts}
+    exports = {
+        "gpus.json": gpus_json(survey),
+        SCHEMA: Path(__file__).with_name(SCHEMA).read_text(encoding="utf-8"),
+        "metrics.prom": metrics_prom(survey),
+        "free.txt": free_txt(survey),
+        "feed.xml": feed_xml(memory, names, survey.title, with_errors=survey.tier is Tier.NAMES),
+    }
+    if config.site.csv:
+        exports["load_data.csv"] = to_csv(_csv_readings(survey))
+    return exports
+
+
+def free_txt(survey: Survey) -> str:
+    """One line per GPU or slice that one can run on: host, what CUDA_VISIBLE_DEVICES takes, MiB, model."""
+    lines = []
+    for host in survey.hosts:
+        for place in host.places():
+            device = place.mig.uuid if place.mig else str(place.gpu.index)
+            if not place.is_usable or not device:
+                continue
+            total, used = place.memory_total_mib, place.memory_used_mib
+            free = f"{max(0, total - used):.0f}" if total is not None and used is not None else "-"
+            model = short_model(place.gpu.name).replace(" ", "-")
+            cut = f":{place.mig.profile or 'MIG'}" if place.mig else ""
+            lines.append(f"{host.name} {device} {free} {model}{cut}\n")
+    return "".join(lines)
+
+
+def _csv_readings(survey: Survey) -> list[HostReading]:
+    def told(process: Process) -> Process:
+        # The numbers that stand for people on the lowest tier are for counting only.
+        return replace(process, user=None if survey.tier is Tier.COUNTS else process.user)
+
+    return [host.reading.with_processes(told) for host in survey.hosts if host.reading]

@@ -1,0 +1,160 @@
+"""`metrics.prom`: the readings in Prometheus' text format, to be scraped or read by node_exporter.
+
+Base units (bytes, seconds, watts, degrees Celsius, ratios from 0 to 1), no timestamps. What is not known has
+no sample: the GPUs of a host that did not answer are absent, and its `gpumon_host_up` is 0. When the data was
+read is a metric of its own, so that a file that is no longer renewed does not look alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gpumon_static import __version__
+from gpumon_static.publish.exports.gpu_metrics import GPU_FAMILIES, SLICE_FAMILIES, gpu_samples
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.survey import Survey, SurveyedHost
+
+MIB = 1024 * 1024
+
+Sample = tuple[str, dict[str, str], float | None]
+"""Name, labels and value; None where it is not known."""
+
+FAMILIES = {
+    "gpumon_build_info": "The version that made this file; the value is always 1.",
+    "gpumon_render_timestamp_seconds": "When this file was made.",
+    "gpumon_last_fetch_timestamp_seconds": "When the newest reading was made.",
+    "gpumon_fetch_interval_seconds": "How often fetch is meant to run (site.interval).",
+    "gpumon_host_up": "1 if the host gave its readings, 0 if it failed.",
+    "gpumon_host_status": "How the last reading of the host ended, by status; the value is always 1.",
+    "gpumon_host_info": "Group, driver and CUDA version of the host; the value is always 1.",
+    "gpumon_host_last_fetch_timestamp_seconds": "When the host was last asked.",
+    "gpumon_host_fetch_duration_seconds": "How long it took to ask the host.",
+    "gpumon_host_gpus": "GPUs that the host listed.",
+    "gpumon_host_gpus_expected": "GPUs that the host should have, as the config says.",
+    "gpumon_host_cpus": "CPUs of the host.",
+    "gpumon_host_cpu_utilization_ratio": "CPU time in use, of all CPUs.",
+    "gpumon_host_load1": "Load average over 1 minute.",
+    "gpumon_host_load5": "Load average over 5 minutes.",
+    "gpumon_host_load15": "Load average over 15 minutes.",
+    "gpumon_host_memory_used_bytes": "RAM in use.",
+    "gpumon_host_memory_total_bytes": "RAM of the host.",
+    "gpumon_host_swap_used_bytes": "Swap in use.",
+    "gpumon_host_swap_total_bytes": "Swap of the host.",
+    "gpumon_host_uptime_seconds": "Time since the host was booted.",
+    "gpumon_host_filesystem_used_bytes": "Disk space in use, by mount point.",
+    "gpumon_host_filesystem_size_bytes": "Disk space, by mount point.",
+    **GPU_FAMILIES,
+    **SLICE_FAMILIES,
+    "gpumon_users": "People with a process on a GPU.",
+    "gpumon_user_gpus": "GPUs and slices on which the user has a process; a shared one counts for each.",
+    "gpumon_user_gpu_memory_bytes": "GPU memory that the user's processes hold.",
+}
+"""All are gauges. Names and labels are a contract with dashboards and alerts."""
+
+
+def metrics_prom(survey: Survey) -> str:
+    by_name: dict[str, list[str]] = {name: [] for name in FAMILIES}
+    for name, labels, value in _samples(survey):
+        if value is not None:
+            by_name[name].append(f"{name}{_labels(labels)} {_number(value)}")
+    return "".join(
+        f"# HELP {name} {FAMILIES[name]}\n# TYPE {name} gauge\n" + "\n".join(lines) + "\n"
+        for name, lines in by_name.items()
+        if lines
+    )
+
+
+def _samples(survey: Survey) -> Iterator[Sample]:
+    yield "gpumon_build_info", {"version": __version__}, 1
+    yield "gpumon_render_timestamp_seconds", {}, survey.made_at.timestamp()
+    yield "gpumon_last_fetch_timestamp_seconds", {}, survey.latest.timestamp() if survey.latest else None
+    yield "gpumon_fetch_interval_seconds", {}, survey.interval_s
+    for host in survey.hosts:
+        yield from _host_samples(host)
+        yield from gpu_samples(host)
+    yield from _user_samples(survey)
+
+
+def _host_samples(host: SurveyedHost) -> Iterator[Sample]:
+    labels = {"host": host.name}
+    yield "gpumon_host_gpus_expected", labels, host.config.gpus
+    reading = host.reading
+    if reading is None:
+        return
+    about = {
+        "group": host.config.group or "",
+        "driver_version": reading.driver_version or "",
+        "cuda_version": reading.cuda_version or "",
+    }
+    yield "gpumon_host_up", labels, float(reading.ok)
+    yield "gpumon_host_status", labels | {"status": reading.status.value}, 1
+    yield "gpumon_host_info", labels | about, 1
+    yield "gpumon_host_last_fetch_timestamp_seconds", labels, reading.fetched_at.timestamp()
+    yield "gpumon_host_fetch_duration_seconds", labels, reading.fetch_seconds
+    if reading.ok:
+        yield "gpumon_host_gpus", labels, len(reading.gpus)
+        yield from _machine_samples(host, labels)
+
+
+def _machine_samples(host: SurveyedHost, labels: dict[str, str]) -> Iterator[Sample]:
+    assert host.reading
+    machine = host.reading.machine
+    yield "gpumon_host_cpus", labels, machine.cpu_count
+    yield "gpumon_host_cpu_utilization_ratio", labels, _times(machine.cpu_utilization, 0.01)
+    yield "gpumon_host_load1", labels, machine.load_1m
+    yield "gpumon_host_load5", labels, machine.load_5m
+    yield "gpumon_host_load15", labels, machine.load_15m
+    yield "gpumon_host_memory_used_bytes", labels, _times(machine.ram_used_mib, MIB)
+    yield "gpumon_host_memory_total_bytes", labels, _times(machine.ram_total_mib, MIB)
+    yield "gpumon_host_swap_used_bytes", labels, _times(machine.swap_used_mib, MIB)
+    yield "gpumon_host_swap_total_bytes", labels, _times(machine.swap_total_mib, MIB)
+    yield "gpumon_host_uptime_seconds", labels, machine.uptime_s
+    for disk in {disk.mount: disk for disk in machine.disks}.values():
+        mount = labels | {"mountpoint": disk.mount}
+        yield "gpumon_host_filesystem_used_bytes", mount, _times(disk.used_mib, MIB)
+        yield "gpumon_host_filesystem_size_bytes", mount, _times(disk.total_mib, MIB)
+
+
+@dataclass
+class _Holding:
+    places: set[tuple[str, str]] = field(default_factory=set)
+    memory_mib: float = 0.0
+
+
+def _user_samples(survey: Survey) -> Iterator[Sample]:
+    held: dict[str, _Holding] = {}
+    for host in survey.hosts:
+        for gpu in host.gpus:
+            # A process beside the slices of a GPU holds that GPU.
+            for process in gpu.all_processes:
+                if process.user and not process.is_graphics_only:
+                    held.setdefault(process.user, _Holding()).memory_mib += process.memory_mib or 0
+            for place in host.places_of(gpu):
+                for process in place.working:
+                    if process.user:
+                        held[process.user].places.add((host.name, place.index))
+    yield "gpumon_users", {}, len(held)
+    if survey.tier is Tier.COUNTS:
+        return
+    for user, holding in sorted(held.items()):
+        yield "gpumon_user_gpus", {"user": user}, len(holding.places)
+        yield "gpumon_user_gpu_memory_bytes", {"user": user}, holding.memory_mib * MIB
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(round(value, 6))

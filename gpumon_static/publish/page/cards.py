@@ -1,0 +1,106 @@
+"""One card per GPU, or per slice where a GPU is cut into slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gpumon_static.publish.page.records import Bar, Card, Holder, Kind, Numbers
+from gpumon_static.publish.page.tooltips import build_tooltip
+from gpumon_static.publish.page.words import memory, memory_of, percent, share
+from gpumon_static.survey.faults import fault_words
+from gpumon_static.survey.names import short_model, slice_model
+from gpumon_static.survey.owners import by_owner
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.state import State, ghost_mib
+from gpumon_static.text import DASH, count
+from gpumon_static.times import duration
+
+if TYPE_CHECKING:
+    from gpumon_static.model import Gpu, Process
+    from gpumon_static.survey.survey import Place, SurveyedHost
+
+KIND_OF = {
+    State.FREE: Kind.FREE,
+    State.BUSY: Kind.BUSY,
+    State.HELD: Kind.HELD,
+    State.UNKNOWN: Kind.UNKNOWN,
+}
+
+
+def build_cards(host: SurveyedHost, anchor: str, tier: Tier) -> tuple[Card, ...]:
+    return tuple(_card(host, anchor, place, tier) for place in host.places())
+
+
+def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier) -> Card:
+    gpu, mig = place.gpu, place.mig
+    return Card(
+        anchor=f"{anchor}:{gpu.index}.{mig.index}" if mig else f"{anchor}:{gpu.index}",
+        index=place.index,
+        model=slice_model(mig, gpu) if mig else short_model(gpu.name),
+        kind=KIND_OF[place.state],
+        word=place.state.value,
+        utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
+        memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
+        holder=_holder(place, tier, ghost_mib(gpu, mig, host.busy)),
+        tooltip=build_tooltip(host.name, gpu, mig, tier, host.busy),
+        numbers=_numbers(place),
+        fault=_fault(gpu),
+    )
+
+
+def _fault(gpu: Gpu) -> str:
+    """The first fault, which is the worst one, and how many more there are."""
+    words = fault_words(gpu)
+    more = f" +{len(words) - 1}" if len(words) > 1 else ""
+    return words[0] + more if words else ""
+
+
+def _memory_bar(used_mib: float | None, total_mib: float | None) -> Bar:
+    return Bar(share(used_mib, total_mib), memory_of(used_mib, total_mib))
+
+
+def _numbers(place: Place) -> Numbers:
+    return Numbers(
+        utilization=place.utilization,
+        used_mib=place.memory_used_mib,
+        total_mib=place.memory_total_mib,
+        owners=tuple(who.name for who, _ in by_owner(place.working)),
+        runtime_s=_longest(place.working),
+        temperature_c=place.gpu.temperature_c,
+        power_w=place.gpu.power_w,
+        uuid=place.mig.uuid if place.mig else None,
+        is_usable=place.is_offered,
+    )
+
+
+def _longest(processes: Iterable[Process]) -> int | None:
+    return max((p.elapsed_s for p in processes if p.elapsed_s is not None), default=None)
+
+
+def _holder(place: Place, tier: Tier, ghost_mib: float | None) -> Holder:
+    owners = by_owner(place.working)
+    if not owners:
+        held = f"{memory(ghost_mib)} held by no process" if ghost_mib else None
+        return Holder(held or _nobody(place), is_name=False, more="", runtime="", is_unused=_is_unused(place))
+    longest = _longest(place.working)
+    runtime = DASH if longest is None else duration(longest)
+    if tier is Tier.COUNTS:
+        return Holder(count(len(owners), "user"), is_name=False, more="", runtime=runtime)
+    (name, is_name), _ = owners[0]
+    return Holder(name, is_name, more=f"+{len(owners) - 1}" if len(owners) > 1 else "", runtime=runtime)
+
+
+def _is_unused(place: Place) -> bool:
+    """Known to have no process at all: the line has room for how long that has been so."""
+    return place.is_usable and place.gpu.processes_known and not place.processes
+
+
+def _nobody(place: Place) -> str:
+    if not place.gpu.processes_known:
+        return "processes not listed"
+    if place.state.is_taken:
+        return "no visible process"
+    if place.gpu.mig_mode and not place.gpu.slices:
+        return "MIG on, no slices yet"
+    return "desktop only" if place.processes else "no processes"

@@ -1,0 +1,100 @@
+"""The page's part on the past: idle holders, GPU hours, the charts in words; past_data.py has the numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpumon_static.publish.page.past_data import LEVELS, models_past, past_data, past_levels, whole_pools
+from gpumon_static.publish.page.records import HistoryView, HostView, Quantity, UsageRow
+from gpumon_static.store.history.timelines import USER_RANGES
+from gpumon_static.text import DASH
+from gpumon_static.times import duration
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.past import PastView
+    from gpumon_static.store.history.questions import UserUse
+
+HOUR = 3600
+MOST_USERS = 200
+RANGE_WORDS = {"24h": "24 h", "7d": "7 days", "30d": "30 days", "1y": "year"}
+
+
+def build_history(view: PastView, hosts: Sequence[HostView], *, everything: bool) -> HistoryView:
+    cards = ((host.full_name, host.anchor, card) for host in hosts for card in host.cards)
+    names = {host.full_name for host in hosts}
+    return HistoryView(
+        idle=view.idle_rows(cards),
+        idle_after=duration(view.idle_after),
+        usage=_usage(view, None if everything else names),
+        summaries=(*_summaries(view, None if everything else names), *_models_in_words(view, names)),
+        data=past_data(view, hosts, everything=everything),
+    )
+
+
+def _usage(view: PastView, names: set[str] | None) -> tuple[UsageRow, ...]:
+    if view.who is None:
+        return ()
+    by_range = {key: _by_user(uses, names) for key, uses in view.past.users.items()}
+    months = by_range["30d"]
+    rows = []
+    for user, (_, held_s, worked, measured) in months.items():
+        hours = tuple(round(sum(by_range[key].get(user, (0, 0))[:2]) / HOUR, 1) for key in USER_RANGES)
+        efficiency = Quantity(f"{worked / measured:.0f}", "%") if measured else Quantity(DASH)
+        rows.append(
+            UsageRow(view.who(user), (hours[0], hours[1], hours[2]), round(held_s / HOUR, 1), efficiency)
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.hours[2], row.name))[:MOST_USERS])
+
+
+def _by_user(uses: Iterable[UserUse], names: set[str] | None) -> dict[str, tuple[float, ...]]:
+    """Seconds busy and held, and for the efficiency percent times seconds, and those seconds."""
+    sums: dict[str, tuple[float, ...]] = defaultdict(lambda: (0.0, 0.0, 0.0, 0.0))
+    for use in uses:
+        if names is None or use.part in names:
+            worked = 0.0 if use.efficiency is None else use.efficiency * use.total_s
+            measured = 0.0 if use.efficiency is None else use.total_s
+            added = (use.busy_s, use.held_s, worked, measured)
+            sums[use.user] = tuple(a + b for a, b in zip(sums[use.user], added, strict=True))
+    return sums
+
+
+def _summaries(view: PastView, names: set[str] | None) -> tuple[tuple[str, str], ...]:
+    levels = past_levels(view, whole_pools(view.past, names))
+    told = []
+    for key, (utilization, memory) in levels.items():
+        worked, used = _decoded(utilization), _decoded(memory)
+        if worked:
+            least, most, mean = min(worked), max(worked), sum(worked) / len(worked)
+            sentence = f"GPUs worked at {mean:.0f} % on average, between {least:.0f} and {most:.0f} %"
+            sentence += f"; {sum(used) / len(used):.0f} % of their memory was in use." if used else "."
+            told.append((RANGE_WORDS[key], sentence))
+    return tuple(told)
+
+
+def _models_in_words(view: PastView, names: set[str]) -> Iterator[tuple[str, str]]:
+    """What their charts and the week say, for who cannot see them."""
+    for model in models_past(view.past, names):
+        means = {key: _mean(values) for key, values in model.free.items()}
+        told = ", ".join(
+            f"{mean:.1f} in {RANGE_WORDS[key]}" for key, mean in means.items() if mean is not None
+        )
+        by_hour = [_mean(model.week[hour::24]) for hour in range(24)]
+        known = {hour: mean for hour, mean in enumerate(by_hour) if mean is not None}
+        if not told or not known:
+            continue
+        extremes = {"most": max(known, key=known.__getitem__), "fewest": min(known, key=known.__getitem__)}
+        hours = ", ".join(
+            f"{word} around {hour:02}:00 ({known[hour]:.1f})" for word, hour in extremes.items()
+        )
+        yield model.name, f"of {model.size}, free on average: {told}; by the time of day {hours}."
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _decoded(letters: str) -> list[float]:
+    return [100 * LEVELS.index(letter) / (len(LEVELS) - 1) for letter in letters if letter != " "]

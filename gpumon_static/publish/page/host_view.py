@@ -1,0 +1,183 @@
+"""One host of the page: its header, its cards or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from gpumon_static.model import HostReading, Machine, Status
+from gpumon_static.publish.page.cards import build_cards
+from gpumon_static.publish.page.records import (
+    WIDEST,
+    Attention,
+    Bar,
+    Fact,
+    HostView,
+    Kind,
+    Meter,
+    Moment,
+    Notice,
+    Room,
+)
+from gpumon_static.publish.page.words import memory_of, moment, percent, share
+from gpumon_static.survey.faults import fault_words
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.totals import total
+from gpumon_static.text import clip, split_name
+from gpumon_static.times import duration
+
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import HostConfig
+    from gpumon_static.model import Gpu
+    from gpumon_static.publish.page.past import PastView
+    from gpumon_static.survey.survey import Survey, SurveyedHost
+
+SAME_RUN = timedelta(minutes=5)
+"""Readings further apart than this come from different runs, so the older host says its own time."""
+
+REASON_LETTERS = 300
+NOTE_LETTERS = 160
+FAULT_LETTERS = 160
+VERSION_LETTERS = 24
+NOTICE_COLUMNS = 2
+FULL_PERCENT = 90
+SSH_PORT = 22
+MOST_DISKS = 6
+MOUNT_LETTERS = 24
+LEAST_SWAP_MIB = 64
+"""Every machine swaps a little."""
+
+_CANNOT_BE_REACHED = {Status.DNS, Status.UNREACHABLE, Status.REFUSED, Status.TIMEOUT}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is the same for every host of a page."""
+
+    survey: Survey
+    usual_drivers: Mapping[str, str] = field(default_factory=dict)
+    past: PastView | None = None
+
+
+def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
+    reading, tier, past = host.reading, frame.survey.tier, frame.past
+    cards = build_cards(host, anchor, tier)
+    last_cards = past.last_cards(host.name) if past and reading and not reading.ok else ()
+    name, domain = split_name(host.name)
+    # A note is free text and may name people.
+    note = host.config.note if tier is Tier.NAMES else None
+    return HostView(
+        anchor=anchor,
+        full_name=host.name,
+        name=name,
+        domain=domain,
+        group=host.config.group,
+        note=clip(note, NOTE_LETTERS) if note else None,
+        summary=_summary(host),
+        software=_software(reading, frame.usual_drivers.get(host.name)),
+        machine=_machine(reading.machine) if reading else (),
+        meters=_meters(reading.machine) if reading else (),
+        room=_room(host.config, reading.machine if reading else Machine()),
+        faults=tuple(clip(fault, FAULT_LETTERS) for fault in host.faults),
+        gpu_faults=_gpu_faults(anchor, name, host.gpus),
+        read_at=_own_time(reading, frame.survey),
+        cards=past.dressed(host.name, cards) if past else cards,
+        notice=None if cards else _notice(reading, past.down_for(host.name) if past else ""),
+        columns=min(len(cards) or len(last_cards), WIDEST) or NOTICE_COLUMNS,
+        last_cards=last_cards,
+    )
+
+
+def _summary(host: SurveyedHost) -> str:
+    """Of hosts with several GPUs; the card of a single one says it all."""
+    sums = total([host])
+    return f"{sums.free} of {sums.gpus} free" if sums.gpus > 1 else ""
+
+
+def _software(reading: HostReading | None, usual_driver: str | None) -> tuple[str, ...]:
+    if reading is None:
+        return ()
+    driver, cuda = (
+        clip(version, VERSION_LETTERS) if version else None
+        for version in (reading.driver_version, reading.cuda_version)
+    )
+    others = f" (others: {clip(usual_driver, VERSION_LETTERS)})" if usual_driver else ""
+    return tuple(
+        filter(None, (f"driver {driver}{others}" if driver else None, f"CUDA {cuda}" if cuda else None))
+    )
+
+
+def _machine(machine: Machine) -> tuple[Fact, ...]:
+    facts = []
+    if machine.cpu_count is not None:
+        facts.append(Fact("CPUs", str(machine.cpu_count)))
+    if machine.load_1m is not None:
+        facts.append(Fact("load", f"{machine.load_1m:.1f}"))
+    if machine.uptime_s is not None:
+        facts.append(Fact("up", duration(machine.uptime_s)))
+    return tuple(facts)
+
+
+def _meters(machine: Machine) -> tuple[Meter, ...]:
+    meters = []
+    if machine.cpu_utilization is not None:
+        busy = machine.cpu_utilization
+        meters.append(Meter("CPU", Bar(share(busy, 100), percent(busy))))
+    if machine.ram_total_mib is not None:
+        meters.append(_memory_meter("RAM", machine.ram_used_mib, machine.ram_total_mib))
+    if machine.swap_used_mib and machine.swap_used_mib >= LEAST_SWAP_MIB:
+        meters.append(_memory_meter("swap", machine.swap_used_mib, machine.swap_total_mib))
+    for disk in machine.disks[:MOST_DISKS]:
+        filled = share(disk.used_mib, disk.total_mib)
+        label = clip(disk.mount, MOUNT_LETTERS) + (" (HDD)" if disk.spins else "")
+        meters.append(Meter(label, Bar(filled, percent(filled)), is_full=(filled or 0) >= FULL_PERCENT))
+    return tuple(meters)
+
+
+def _memory_meter(label: str, used_mib: float | None, total_mib: float | None) -> Meter:
+    filled = share(used_mib, total_mib)
+    return Meter(label, Bar(filled, memory_of(used_mib, total_mib)), is_full=(filled or 0) >= FULL_PERCENT)
+
+
+def _room(host: HostConfig, machine: Machine) -> Room:
+    load, cpus = machine.load_1m, machine.cpu_count
+    used, total = machine.ram_used_mib, machine.ram_total_mib
+    return Room(
+        ssh_port=host.port if host.port != SSH_PORT else None,
+        load_per_cpu=load / cpus if load is not None and cpus else None,
+        ram_free_mib=total - used if total is not None and used is not None else None,
+        disk_free_percent=min(_free_percents(machine), default=None),
+    )
+
+
+def _free_percents(machine: Machine) -> list[float]:
+    filled = (share(disk.used_mib, disk.total_mib) for disk in machine.disks)
+    return [100.0 - percent for percent in filled if percent is not None]
+
+
+def _gpu_faults(anchor: str, host: str, gpus: Iterable[Gpu]) -> tuple[Attention, ...]:
+    """A line for each GPU with a fault: node03 GPU 5: ECC errors."""
+    found = ((gpu, fault_words(gpu)) for gpu in gpus)
+    return tuple(
+        Attention(anchor, host, f"GPU {gpu.index}: {', '.join(words)}") for gpu, words in found if words
+    )
+
+
+def _notice(reading: HostReading | None, failing_for: str = "") -> Notice:
+    if reading is None:
+        return Notice(Kind.WAITING, "not fetched yet", "", "The next fetch will ask this host.")
+    if reading.ok:
+        return Notice(Kind.FAILED, "no GPUs", Status.NO_GPUS.value, "The host answered, and listed no GPU.")
+    word = "down" if reading.status in _CANNOT_BE_REACHED else "no data"
+    word = f"{word} {failing_for}".rstrip()
+    reason = clip(reading.error or "No reason was given.", REASON_LETTERS)
+    return Notice(Kind.FAILED, word, reading.status.value, reason)
+
+
+def _own_time(reading: HostReading | None, survey: Survey) -> Moment | None:
+    latest = survey.latest
+    if reading is None or latest is None or latest - reading.fetched_at <= SAME_RUN:
+        return None
+    return moment(reading.fetched_at, survey.made_at, survey.stale_after_s)

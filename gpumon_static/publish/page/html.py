@@ -1,0 +1,141 @@
+"""A `Page` through Jinja to one self-contained HTML text.
+
+CSS and JavaScript are put into the page, and its Content-Security-Policy allows just those, by their hashes:
+were a host's text ever to become markup, it could neither run nor load anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, TemplateError
+from markupsafe import Markup
+
+from gpumon_static import __version__, resources
+from gpumon_static.errors import GpumonError
+from gpumon_static.publish.page.branding import Branding
+from gpumon_static.publish.page.data import page_data
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.records import Page
+
+STYLES = (
+    "theme.css icons.css page.css summary.css picker.css toolbar.css host.css card.css tooltip.css table.css"
+    " history.css kiosk.css print.css"
+).split()
+HEAD_SCRIPTS = ["start.js"]
+"""Before anything is drawn, so that nothing jumps or changes its colour."""
+SCRIPTS = (
+    "data.js age.js tooltip.js cards.js sorting.js filter.js places.js table.js picker.js people.js visits.js"
+    " theme.js copy.js chart.js history.js refresh.js kiosk.js"
+).split()
+
+OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
+"""Files beside a lab's own templates that are put into the page after ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A text of ours or of the lab's, the only kind that goes into the page without escaping."""
+
+    text: Markup
+    hash: str
+
+
+def render_page(page: Page, branding: Branding | None = None) -> str:
+    branding = branding or Branding()
+    styles = [_files(STYLES), *_texts(branding.style), *_own(branding.templates, OWN_STYLE)]
+    head_scripts = [_files(HEAD_SCRIPTS)]
+    scripts = [_files(SCRIPTS), *_own(branding.templates, OWN_SCRIPT)]
+    policy = _policy(styles, [*head_scripts, *scripts])
+    try:
+        return (
+            _environment(branding.templates)
+            .get_template("index.html.j2")
+            .render(
+                page=page,
+                data=Markup(page_data(page)),  # noqa: S704 (escaped for a script element)
+                past=Markup(page.history.data if page.history else ""),  # noqa: S704 (the same)
+                logo=branding.logo,
+                styles=styles,
+                head_scripts=head_scripts,
+                scripts=scripts,
+                policy=policy,
+                version=__version__,
+                build=hashlib.blake2s(policy.encode(), digest_size=6).hexdigest(),
+            )
+        )
+    except TemplateError as error:
+        raise GpumonError(_template_problem(error)) from error
+
+
+def _environment(own: Path | None = None) -> Environment:
+    """A lab's own templates come first; `gpumon/base.html.j2` is always ours, to be extended."""
+    ours = FileSystemLoader(resources.find("templates"))
+    loaders = [ours, PrefixLoader({"gpumon": ours})]
+    return Environment(
+        loader=ChoiceLoader([FileSystemLoader(own), *loaders] if own else loaders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _template_problem(error: TemplateError) -> str:
+    trace = error.__traceback__
+    place = ""
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith(".j2"):
+            place = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}: "
+        trace = trace.tb_next
+    name, line = getattr(error, "filename", None), getattr(error, "lineno", None)
+    if name and line:
+        place = f"{name}, line {line}: "
+    return f"template: {place}{error.message or error}"
+
+
+def _files(names: Iterable[str]) -> Asset:
+    folder = resources.find("assets")
+    return _asset("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
+
+
+def _texts(text: str | None) -> list[Asset]:
+    return [_asset(text)] if text else []
+
+
+def _own(folder: Path | None, name: str) -> list[Asset]:
+    path = folder / name if folder else None
+    if path is None or not path.is_file():
+        return []
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GpumonError(f"cannot read {path}: {error}") from error
+    if "</style" in text.lower() or "</script" in text.lower():
+        raise GpumonError(f"{path}: must not have </style or </script in it: it would end there")
+    return [_asset(text)]
+
+
+def _asset(text: str) -> Asset:
+    digest = hashlib.sha256(text.encode()).digest()
+    return Asset(Markup(text), f"'sha256-{base64.b64encode(digest).decode()}'")  # noqa: S704 (no host's text)
+
+
+def _policy(styles: Iterable[Asset], scripts: Iterable[Asset]) -> str:
+    """Images as data: are logo, signs and the tab's icon; the page asks the server for itself only."""
+    allowed = {
+        "default-src": "'none'",
+        "style-src": " ".join(asset.hash for asset in styles),
+        "script-src": " ".join(asset.hash for asset in scripts),
+        "img-src": "data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{what} {sources}" for what, sources in allowed.items())

@@ -1,0 +1,197 @@
+"""What the history adds to a page: since when, the last day of each card, who holds without working.
+
+A ribbon is the last 24 hours in slots of a quarter of an hour, as lines of an SVG: tall where the GPU was
+busy, striped where it was held idle, low where it was free, dotted where its host did not answer, nothing
+where there was no run. So it is read without colours as well. past_data.py has the numbers for the charts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpumon_static.publish.page.records import Bar, Card, Fact, IdleRow, Kind, LastCard, Ribbon, Since
+from gpumon_static.publish.page.words import memory, memory_of, percent, share
+from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
+from gpumon_static.store.history.timelines import RIBBON_S, SLOT_S, GpuPast, Past, Span, runs
+from gpumon_static.survey.names import short_model
+from gpumon_static.survey.owners import USER_LETTERS
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.pseudonyms import pseudonym
+from gpumon_static.text import clip, count, natural_key
+from gpumon_static.times import duration, utc_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SLOTS = RIBBON_S // SLOT_S
+WORDS = {FREE: "free", BUSY: "busy", HELD: "held idle", UNKNOWN: "unknown", DOWN: "unknown"}
+STATE_LETTERS = {BUSY: "b", HELD: "h", FREE: "f", UNKNOWN: "u", DOWN: "u"}
+HEIGHTS = {"b": "3", "h": "3", "f": "5", "u": "5"}
+KINDS = {Kind.FREE: FREE, Kind.BUSY: BUSY, Kind.HELD: HELD}
+
+Who = Callable[[str], str]
+
+
+def namer(tier: Tier, key: bytes, shown: Mapping[str, str]) -> Who | None:
+    """Logins to what this page calls them; None where it tells no names."""
+    if tier is Tier.COUNTS:
+        return None
+
+    def who(login: str) -> str:
+        if not login:
+            return "unknown user"
+        name = pseudonym(login, key) if tier is Tier.PSEUDONYMS else shown.get(login, login)
+        return clip(name, USER_LETTERS)
+
+    return who
+
+
+@dataclass(frozen=True)
+class PastView:
+    past: Past
+    who: Who | None
+    idle_after: int
+
+    @property
+    def first_slot(self) -> int:
+        return self.past.now // SLOT_S - SLOTS + 1
+
+    @cached_property
+    def _by_host(self) -> dict[str, dict[str, GpuPast]]:
+        hosts: dict[str, dict[str, GpuPast]] = {}
+        for (host, index), gpu in self.past.gpus.items():
+            hosts.setdefault(host, {})[index] = gpu
+        return hosts
+
+    def dressed(self, host: str, cards: Iterable[Card]) -> tuple[Card, ...]:
+        return tuple(self._dressed(card, self.past.gpus.get((host, card.index))) for card in cards)
+
+    def _dressed(self, card: Card, gpu: GpuPast | None) -> Card:
+        if gpu is None:
+            return card
+        since = self._since(card, gpu)
+        facts = [Fact("Last 24 h", self.last_day(gpu))]
+        if since:
+            facts.insert(0, Fact("State", f"{card.word} for {duration(self.past.now - gpu.since)}"))
+        holder = card.holder
+        if since and holder.is_unused:
+            holder = replace(holder, text=since.text, runtime="")
+            since = None
+        tooltip = replace(card.tooltip, facts=(*card.tooltip.facts[:-1], *facts, *card.tooltip.facts[-1:]))
+        return replace(card, since=since, holder=holder, ribbon=self.ribbon(gpu.spans), tooltip=tooltip)
+
+    def _since(self, card: Card, gpu: GpuPast) -> Since | None:
+        """Nothing where the page's data and the history do not tell the same."""
+        if KINDS.get(card.kind) != gpu.state:
+            return None
+        if card.kind is Kind.FREE:
+            return Since(f"free for {duration(self.past.now - gpu.since)}")
+        if card.kind is Kind.HELD:
+            return Since(f"idle {duration(self.past.now - gpu.since)}")
+        return _clock(gpu.taken_since or gpu.since, self.past.now)
+
+    def ribbon(self, spans: list[Span]) -> Ribbon:
+        start = self.first_slot * SLOT_S
+        drawn: dict[str, list[str]] = {}
+        pens: dict[str, int] = {}
+        for begin, end, span in runs(spans, start, self.past.now):
+            first, last = round((begin - start) / SLOT_S), round((end - start) / SLOT_S)
+            letter = STATE_LETTERS[span.state]
+            if last > first:
+                pen = pens.get(letter)
+                move = (
+                    f"M{first} {HEIGHTS[letter]}"
+                    if pen is None
+                    else f"m{first - pen} 0"
+                    if first > pen
+                    else ""
+                )
+                drawn.setdefault(letter, []).append(f"{move}h{last - first}")
+                pens[letter] = last
+        return Ribbon(tuple((letter, "".join(parts)) for letter, parts in sorted(drawn.items())))
+
+    def last_day(self, gpu: GpuPast) -> str:
+        """busy 14 h, free 9 h, unknown 1 h: the ribbon in words."""
+        start = self.past.now - RIBBON_S
+        seconds = dict.fromkeys(("busy", "held idle", "free", "unknown"), 0)
+        for begin, end, span in runs(gpu.spans, start, self.past.now):
+            seconds[WORDS[span.state]] += end - begin
+        seconds["unknown"] += RIBBON_S - sum(seconds.values())
+        told = [f"{word} {duration(length)}" for word, length in seconds.items() if length >= SLOT_S / 2]
+        return ", ".join(told)
+
+    def down_for(self, host: str) -> str:
+        since = self.past.down_since.get(host)
+        return "" if since is None else duration(self.past.now - since)
+
+    def last_cards(self, host: str) -> tuple[LastCard, ...]:
+        """What a host that does not answer said last; a card that is cut into slices as those."""
+        known = self._by_host.get(host, {})
+        cut = {index.partition(":")[0] for index in known if ":" in index}
+        return tuple(
+            self._last_card(index, known[index])
+            for index in sorted(known, key=natural_key)
+            if index not in cut
+        )
+
+    def _last_card(self, index: str, gpu: GpuPast) -> LastCard:
+        return LastCard(
+            index=index,
+            model=f"{gpu.profile} {short_model(gpu.model)}".lstrip(),
+            word=f"was {WORDS.get(gpu.state, 'unknown')}",
+            utilization=Bar(share(gpu.utilization, 100), percent(gpu.utilization)),
+            memory=Bar(share(gpu.memory, gpu.memory_total), memory_of(gpu.memory, gpu.memory_total)),
+            holder=self.people(gpu.users),
+            age=f"{duration(self.past.now - gpu.known_at)} ago",
+            ribbon=self.ribbon(gpu.spans),
+        )
+
+    def people(self, users: tuple[str, ...]) -> str:
+        if self.who is None:
+            return count(len(users), "user") if users else ""
+        return ", ".join(self.who(user) for user in users)
+
+    def idle_rows(self, cards: Iterable[tuple[str, str, Card]]) -> tuple[IdleRow, ...]:
+        """Host, its anchor and each of its cards to those held without work for too long, longest first."""
+        rows: list[tuple[int, IdleRow]] = []
+        for host, anchor, card in cards:
+            gpu = self.past.gpus.get((host, card.index))
+            if gpu is None or card.kind is not Kind.HELD or gpu.state != HELD:
+                continue
+            idle_s = self.past.now - gpu.since
+            if idle_s >= self.idle_after:
+                rows.append((idle_s, self._idle_row(host, anchor, card, gpu, idle_s)))
+        return tuple(row for _, row in sorted(rows, key=lambda pair: -pair[0]))
+
+    def _idle_row(self, host: str, anchor: str, card: Card, gpu: GpuPast, idle_s: int) -> IdleRow:
+        held = str(memory(gpu.memory))
+        message = None
+        if self.who is not None and any(gpu.users):
+            message = (
+                f"Hi {self.people(gpu.users)}, your process on {host} GPU {card.index} ({card.model}) has"
+                f" held {held} of memory for {duration(idle_s)} without using the GPU. If you no longer need"
+                " it, could you please stop it, so that others can run there? Thank you!"
+            )
+        return IdleRow(
+            host=host,
+            anchor=f"{anchor}:{card.index.replace(':', '.')}",
+            index=card.index,
+            model=card.model,
+            holder=self.people(gpu.users),
+            memory=held,
+            idle=duration(idle_s),
+            idle_s=idle_s,
+            message=message,
+        )
+
+
+def _clock(at: int, now: int) -> Since:
+    """since 09:10, since yesterday, since 3 Nov: in UTC here; the browser knows the reader's zone."""
+    then, today = (datetime.fromtimestamp(moment, UTC) for moment in (at, now))
+    days = (today.date() - then.date()).days
+    text = f"{then:%H:%M}" if days == 0 else "yesterday" if days == 1 else f"{then.day} {then:%b}"
+    return Since(f"since {text}", utc_text(then))

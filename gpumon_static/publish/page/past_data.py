@@ -1,0 +1,195 @@
+"""The history's numbers for the browser, in a JSON block of their own: drawn by assets/history.js.
+
+Drawn in the browser and not here, because most of it is looked at only when asked for: four ranges of time, a
+line for each host, four small charts for each GPU. As SVG that would be many times the bytes. Series are
+texts of one letter per point: 64 levels from nothing to `top`, a space where nothing is known.
+
+    {"step": {"24h": 900, ...}, "first": {"24h": 1763, ...},        first: number of its point since 1970
+     "cluster": {"24h": [UTILIZATION, MEMORY], ...},
+     "hosts": [[name, {"24h": [UTILIZATION, MEMORY], ...}], ...],
+     "models": [[name, GPUs, {"24h": FREE, ...}, WEEK], ...],       WEEK: 168 letters from Monday 0:00 on
+     "hour": 490123, "users": [...],
+     "gpus": {"host-n1:0": [UTILIZATION, MEMORY, TEMPERATURE, POWER, most W, BANDS]}}
+
+BANDS is [slot, user, slot, user, ...]: from that quarter of an hour on; -1 is nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from gpumon_static.publish.page.data import ESCAPES
+from gpumon_static.store.history.observed import TAKEN
+from gpumon_static.store.history.rollups import HOUR
+from gpumon_static.store.history.timelines import RANGES, SLOT_S, GpuPast, Past, Pool, runs
+from gpumon_static.survey.names import short_model
+from gpumon_static.text import natural_key
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.past import PastView
+    from gpumon_static.publish.page.records import HostView
+
+LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+HOURS = 24
+TOP_C = 100.0
+MOST_OWNERS = 3
+
+Series = Sequence[float | None]
+
+
+def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool) -> str:
+    """`everything`: hosts that are no longer in the config count too, in the past of the whole."""
+    shown = list(hosts)
+    names = {host.full_name for host in shown}
+    past = view.past
+    users: dict[str, int] = {}
+    by_host: dict[str, list[Pool]] = defaultdict(list)
+    for pool in whole_pools(past, names):
+        by_host[pool.host].append(pool)
+    data: dict[str, Any] = {
+        "step": {name: step for name, (step, _) in RANGES.items()},
+        "first": {name: _first(name, past.now) for name in RANGES},
+        "cluster": past_levels(view, whole_pools(past, None if everything else names)),
+        "hosts": [[host.name, past_levels(view, by_host[host.full_name])] for host in shown],
+        "models": [
+            [
+                m.name,
+                m.size,
+                {name: letters(m.free[name], m.size) for name in RANGES},
+                letters(m.week, m.size),
+            ]
+            for m in models_past(past, names)
+        ],
+        "hour": past.now // HOUR - HOURS + 1,
+        "slot": view.first_slot,
+        "gpus": _gpus(view, shown, users),
+        "users": list(users),
+    }
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
+
+
+def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
+    """Of these hosts, or of all there ever were. Slices are left out: their card has them."""
+    known = {pool for points in past.ranges.values() for pool in points}
+    return [pool for pool in known if not pool.profile and (hosts is None or pool.host in hosts)]
+
+
+def letters(values: Series, top: float) -> str:
+    """Known values are never a space, and what is more than the top is drawn at the top."""
+    most = len(LEVELS) - 1
+    scale = most / top if top else 0
+    return "".join(
+        " " if value is None else LEVELS[min(most, int(value * scale + 0.5))] for value in values
+    ).rstrip()
+
+
+def _first(name: str, now: int) -> int:
+    step, count = RANGES[name]
+    return now // step - count + 1
+
+
+def past_levels(view: PastView, pools: Iterable[Pool]) -> dict[str, list[str]]:
+    """Mean utilization and memory in use, in percent, of all GPUs of these pools."""
+    found = {}
+    for name, (_, count) in RANGES.items():
+        sums: dict[int, list[float]] = defaultdict(lambda: [0.0] * 4)
+        for pool in pools:
+            for number, point in view.past.ranges[name].get(pool, {}).items():
+                sums[number] = list(map(add, sums[number], point[:4]))
+        if not sums:
+            found[name] = ["", ""]
+            continue
+        first = _first(name, view.past.now)
+        rows = [sums.get(first + place, [0.0] * 4) for place in range(count)]
+        found[name] = [
+            letters([worked / measured if measured else None for worked, measured, _, _ in rows], 100),
+            letters([100 * used / total if total else None for _, _, used, total in rows], 100),
+        ]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPast:
+    name: str
+    size: int
+    free: dict[str, Series]
+    """By range: how many were free at each point of time."""
+    week: Series
+    """How many are free at each hour of the week, in the mean of the last weeks."""
+
+
+def models_past(past: Past, hosts: set[str]) -> list[ModelPast]:
+    """Of these hosts; the model with the most GPUs first."""
+    by_model: dict[str, list[Pool]] = defaultdict(list)
+    for pool in past.sizes:
+        if pool.host in hosts:
+            by_model[f"{pool.profile} {short_model(pool.model)}".lstrip()].append(pool)
+    found = []
+    for model in sorted(by_model, key=natural_key):
+        pools = by_model[model]
+        size = sum(past.sizes[pool] for pool in pools)
+        free = {name: _free(past, pools, name) for name in RANGES}
+        found.append(ModelPast(model, size, free, _week(past, pools, size)))
+    return sorted(found, key=lambda model: -model.size)
+
+
+def _free(past: Past, pools: list[Pool], name: str) -> Series:
+    first, count = _first(name, past.now), RANGES[name][1]
+    series = [past.ranges[name].get(pool, {}) for pool in pools]
+    at_each = ([points[n].free for points in series if n in points] for n in range(first, first + count))
+    return [sum(known) if known else None for known in at_each]
+
+
+def _week(past: Past, pools: list[Pool], size: int) -> Series:
+    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for pool in pools:
+        for place, (free, known) in past.week.get(pool, {}).items():
+            sums[place][0] += free
+            sums[place][1] += known
+    return [sums[place][0] / sums[place][1] * size if sums[place][1] else None for place in range(168)]
+
+
+def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> dict[str, list[Any]]:
+    found = {}
+    for host in hosts:
+        for card in host.cards:
+            gpu = view.past.gpus.get((host.full_name, card.index))
+            if gpu and gpu.hours:
+                found[card.anchor] = _gpu(view, gpu, users)
+    return found
+
+
+def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[Any]:
+    first = view.past.now // HOUR - HOURS + 1
+    rows = [gpu.hours.get(first + place, (None,) * 4) for place in range(HOURS)]
+    utilization, memory, temperature, power = zip(*rows, strict=True)
+    most_w = max((value for value in power if value is not None), default=0.0)
+    return [
+        letters(utilization, 100),
+        letters(memory, gpu.memory_total or 0),
+        letters(temperature, TOP_C),
+        letters(power, most_w),
+        round(most_w),
+        _bands(view, gpu, users),
+    ]
+
+
+def _bands(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[int]:
+    if view.who is None:
+        return []
+    start = view.first_slot * SLOT_S
+    bands: list[int] = []
+    for begin, end, span in runs(gpu.spans, start, view.past.now):
+        first, last = round((begin - start) / SLOT_S), round((end - start) / SLOT_S)
+        if last <= first:
+            continue
+        name = ", ".join(map(view.who, span.users[:MOST_OWNERS])) if span.state in TAKEN else None
+        owner = -1 if name is None else users.setdefault(name, len(users))
+        if bands[-1:] != [owner]:
+            bands += [first, owner]
+    return bands

@@ -1,0 +1,143 @@
+"""What a card tells when asked: its users, its processes and its facts. Capped, whatever a host lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpumon_static import rules
+from gpumon_static.config.settings import BusyConfig
+from gpumon_static.model import GONE, Gpu, MigDevice, Process
+from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Quantity, Tooltip, UserRow
+from gpumon_static.publish.page.words import NOT_KNOWN, memory, memory_of, percent, power_of, rounded
+from gpumon_static.survey.owners import USER_LETTERS, Owner, by_owner, owner
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.state import ghost_mib, gone_mib, slices_beside
+from gpumon_static.text import DASH, clip, count
+from gpumon_static.times import duration
+
+MOST_ROWS = 10
+TEXT_LETTERS = 96
+LINE_LETTERS = 200
+
+
+def build_tooltip(
+    host: str,
+    gpu: Gpu,
+    mig: MigDevice | None = None,
+    tier: Tier = Tier.NAMES,
+    busy: BusyConfig | None = None,
+) -> Tooltip:
+    processes = mig.processes if mig else gpu.processes
+    owners = by_owner(processes)
+    counted = _counted(len(processes), len(owners)) if tier is Tier.COUNTS and processes else None
+    if counted:
+        processes, owners = (), []
+    ranked = sorted(processes, key=lambda p: (p.memory_mib is None, -(p.memory_mib or 0), p.pid))
+    title = f"{host} · GPU {gpu.index}"
+    ghosts = _ghost_facts(gpu, mig, busy or BusyConfig())
+    return Tooltip(
+        title=f"{title} · slice {mig.index}" if mig else title,
+        model=clip(gpu.name or "unknown model", TEXT_LETTERS),
+        users=tuple(_user_row(who, held) for who, held in owners[:MOST_ROWS]),
+        more_users=max(0, len(owners) - MOST_ROWS),
+        processes=tuple(_process_row(p) for p in ranked[:MOST_ROWS]),
+        more_processes=max(0, len(ranked) - MOST_ROWS),
+        no_processes=None if processes else counted or _no_processes(gpu),
+        facts=(*_memory_facts(gpu, mig, tier), *ghosts, *_board_facts(gpu, mig)),
+        faults=_fault_rows(gpu),
+    )
+
+
+def _fault_rows(gpu: Gpu) -> tuple[FaultRow, ...]:
+    faults = rules.marked(gpu.faults)
+    return tuple(
+        FaultRow(
+            word=clip(rules.word(fault.rule), TEXT_LETTERS),
+            detail=clip(fault.detail, TEXT_LETTERS) if fault.detail else "",
+            explanation=rules.explanation(fault.rule),
+            is_fault=fault in faults,
+        )
+        for fault in gpu.faults
+    )
+
+
+def _counted(processes: int, users: int) -> str:
+    return f"{count_of_processes(processes)} of {count(users, 'user')}."
+
+
+def _user_row(who: Owner, processes: Sequence[Process]) -> UserRow:
+    return UserRow(who[0], who[1], _sum(processes), count_of_processes(len(processes)))
+
+
+def count_of_processes(number: int) -> str:
+    return count(number, "process", "processes")
+
+
+def _sum(processes: Sequence[Process]) -> Quantity:
+    known = [p.memory_mib for p in processes if p.memory_mib is not None]
+    if not known:
+        return NOT_KNOWN
+    total = memory(sum(known))
+    return total if len(known) == len(processes) else Quantity(f"≥ {total.number}", total.unit)
+
+
+def _process_row(process: Process) -> ProcessRow:
+    user, is_name = owner(process)
+    user = clip(user, USER_LETTERS)
+    return ProcessRow(
+        pid=process.pid,
+        user=user,
+        is_name=is_name,
+        name=clip(process.name or DASH, TEXT_LETTERS),
+        memory=memory(process.memory_mib),
+        runtime=duration(process.elapsed_s),
+        job=clip(process.job, TEXT_LETTERS) if process.job else None,
+        is_gone=process.state == GONE,
+        command_line=clip(process.command_line, LINE_LETTERS) if process.command_line else None,
+    )
+
+
+def _no_processes(gpu: Gpu) -> str:
+    if not gpu.processes_known:
+        return "nvidia-smi gives no list of processes here."
+    return "No processes."
+
+
+def _memory_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
+    used, total = (
+        (mig.memory_used_mib, mig.memory_total_mib) if mig else (gpu.memory_used_mib, gpu.memory_total_mib)
+    )
+    free = total - used if used is not None and total is not None else None
+    facts = [Fact("Memory free", str(memory_of(free, total)) if free is not None else DASH)]
+    if mig and mig.profile:
+        facts.append(Fact("Profile", clip(mig.profile, USER_LETTERS)))
+    if gpu.slices and gpu.processes:
+        names = [name for (name, _), _ in by_owner(gpu.processes)]
+        listed = ", ".join(names[:3]) + (f" + {len(names) - 3} more" if len(names) > 3 else "")
+        listed = count(len(names), "user") if tier is Tier.COUNTS else listed
+        facts.append(Fact("In no slice", f"{count_of_processes(len(gpu.processes))} of {listed}"))
+    return facts
+
+
+def _ghost_facts(gpu: Gpu, mig: MigDevice | None, busy: BusyConfig) -> list[Fact]:
+    """Memory that is in use, and by nobody who could be asked to give it back."""
+    unaccounted = ghost_mib(gpu, mig, busy)
+    gone = gone_mib((mig or gpu).processes)
+    facts = [Fact("Held by no process", str(memory(unaccounted)))] if unaccounted else []
+    facts += [Fact("Held by processes that ended", str(memory(gone)))] if gone else []
+    if mig and (beside := slices_beside(mig, gpu)):
+        numbers = ", ".join(str(other.index) for other in beside)
+        facts.append(Fact("Memory shared with", f"slice {numbers}"))
+    if mig:
+        facts.append(Fact("Utilization", "not told per slice"))
+    return facts
+
+
+def _board_facts(gpu: Gpu, mig: MigDevice | None) -> list[Fact]:
+    uuid = mig.uuid if mig else gpu.uuid
+    return [
+        Fact("Temperature", str(rounded(gpu.temperature_c, "°C"))),
+        Fact("Fan", str(percent(gpu.fan_percent))),
+        Fact("Power", str(power_of(gpu.power_w, gpu.power_limit_w))),
+        Fact("UUID", clip(uuid, TEXT_LETTERS) if uuid else DASH, can_copy=uuid is not None),
+    ]

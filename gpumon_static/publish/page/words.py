@@ -1,0 +1,63 @@
+"""Numbers, times and texts as the page writes them. What is not known is a dash, never a zero."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gpumon_static.publish.page.records import Moment, Quantity
+from gpumon_static.text import DASH
+
+NOT_KNOWN = Quantity(DASH)
+
+
+def rounded(number: float | None, unit: str) -> Quantity:
+    return NOT_KNOWN if number is None else Quantity(f"{number:.0f}", unit)
+
+
+def percent(number: float | None) -> Quantity:
+    return rounded(number, "%")
+
+
+def memory(mib: float | None) -> Quantity:
+    if mib is None:
+        return NOT_KNOWN
+    return Quantity(f"{mib:.0f}", "MB") if 0 < mib < 100 else Quantity(_gigabytes(mib), "GB")
+
+
+def memory_of(used_mib: float | None, total_mib: float | None) -> Quantity:
+    """0.4 / 80 GB. Either side may be unknown, and both at once are one dash."""
+    if used_mib is None and total_mib is None:
+        return NOT_KNOWN
+    return Quantity(f"{_gigabytes(used_mib)} / {_gigabytes(total_mib)}", "GB")
+
+
+def power_of(used_w: float | None, limit_w: float | None) -> Quantity:
+    if used_w is None or limit_w is None:
+        return rounded(used_w, "W")
+    return Quantity(f"{used_w:.0f} / {limit_w:.0f}", "W")
+
+
+def share(part: float | None, whole: float | None) -> int | None:
+    """Percent of a bar that is filled, from 0 to 100."""
+    if part is None or not whole:
+        return None
+    return round(min(1.0, max(0.0, part / whole)) * 100)
+
+
+def moment(time: datetime, now: datetime, old_after_s: float) -> Moment:
+    """In the time zone of `now`, which is the reader's lab's; old as seen when the page is made."""
+    local = time.astimezone(now.tzinfo)
+    written = f"{local.day} {local:%b %Y, %H:%M %Z}"
+    return Moment(
+        time.isoformat(timespec="seconds"), written, is_old=(now - time).total_seconds() > old_after_s
+    )
+
+
+def _gigabytes(mib: float | None) -> str:
+    # What drivers and vendors call GB is 1024 MiB: a card of 81920 MiB is sold as 80 GB.
+    if mib is None:
+        return DASH
+    gigabytes = mib / 1024
+    if gigabytes < 0.05:
+        return "0"
+    return f"{gigabytes:.1f}" if round(gigabytes, 1) < 10 else f"{gigabytes:.0f}"

@@ -1,0 +1,233 @@
+"""The running account of each GPU: samples in, counted time and changes of state out.
+
+`latest` has one row per GPU with the last sample and what is counted so far. A ledger reads those rows, takes
+the samples of a run (or of an import, many at once) and writes everything back in `save`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from operator import attrgetter
+
+from gpumon_static.store.history.names import KnownGpu, Names
+from gpumon_static.store.history.observed import DOWN, FREE, MISSED, TAKEN, Observed
+from gpumon_static.store.history.rollups import HOUR, Account, Tally, Use, save
+
+BRIDGE_S = HOUR
+"""Who is seen in the same state before and after a pause of this length was so all the time."""
+MOST_POOLS = 10_000
+
+
+@dataclass(slots=True)
+class Latest:
+    """A row of `latest`, with its columns in order."""
+
+    gpu: int
+    present: int
+    at: int
+    state: int
+    crew: int | None
+    utilization: int | None
+    weight: float
+    counted_to: int
+    known_at: int
+    """The last time the host answered; the rest is how it was then."""
+    known_state: int
+    known_crew: int | None
+    since: int
+    """In this state."""
+    taken_since: int | None
+    """By these users, busy or not."""
+    memory: int | None = None
+    memory_total: int | None = None
+    temperature: int | None = None
+    power: int | None = None
+
+
+_COLUMNS = [f.name for f in fields(Latest)]
+_values = attrgetter(*_COLUMNS)
+
+
+class Ledger:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        names: Names,
+        interval_s: int,
+        *,
+        raw_from: int = 0,
+        latest: dict[int, Latest] | None = None,
+    ) -> None:
+        """`raw_from`: of older samples only the sums are kept. `latest`: instead of what the database has."""
+        self.names = names
+        self.tally = Tally()
+        self.latest = read_latest(connection) if latest is None else latest
+        self.interval_s = interval_s
+        self._raw_from = raw_from
+        self._connection = connection
+        self._present: dict[int, set[int]] = defaultdict(set)
+        for row in self.latest.values():
+            if row.present:
+                self._present[names.by_id[row.gpu].host].add(row.gpu)
+        self._seen: set[int] = set()
+        self._touched: set[int] = set()
+        self._samples: list[tuple[object, ...]] = []
+        self._spans: list[tuple[object, ...]] = []
+        self._pools: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0] * 7)
+        self._pool_rows: list[tuple[int, ...]] = []
+        self._hosts: list[tuple[object, ...]] = []
+        self._runs: list[tuple[int]] = []
+
+    def host_of_all(self, uuids: set[str]) -> str | None:
+        """The one host that had just these GPUs when it was last seen."""
+        if not uuids <= self.names.gpus.keys():
+            return None
+        hosts = {self.names.gpus[uuid].host for uuid in uuids}
+        host = hosts.pop()
+        there = (self.names.by_id[gpu] for gpu in self._present[host])
+        had = {gpu.key for gpu in there if gpu.slice is None}
+        return self.names.host_name(host) if not hosts and had == uuids else None
+
+    def next_run(self, at: int) -> None:
+        self._seen.clear()
+        self._runs.append((at,))
+
+    def add_host(self, host: str, at: int, seen: Iterable[Observed]) -> None:
+        host_id = self.names.host(host)
+        for observed in seen:
+            gpu = self.names.gpu(host, observed, at, self._seen)
+            self._seen.add(gpu.id)
+            self._present[host_id].add(gpu.id)
+            self.add(gpu, at, observed)
+        for number in self._missing(host_id):
+            self.latest[number].present = 0
+            self._present[host_id].remove(number)
+            self._touched.add(number)
+        self._hosts.append((at, None, host_id))
+
+    def add_failure(self, host: str, at: int) -> None:
+        """Nothing is known of its GPUs from now on; they are still thought to be there."""
+        host_id = self.names.host(host)
+        self._hosts.append((None, at, host_id))
+        for number in self._missing(host_id):
+            row = self.latest[number]
+            if at > row.at:
+                self.count(self.names.by_id[number], row, at)
+                self._change(row, at, DOWN, None)
+                self._samples.append((at, number, DOWN, *[None] * 5))
+                row.utilization = None
+
+    def add(self, gpu: KnownGpu, at: int, seen: Observed) -> bool:
+        """False: that time has been counted already."""
+        row = self.latest.get(gpu.id)
+        if row and at <= row.at:
+            return False
+        crew = self.names.crew(seen.users)
+        if row is None:
+            row = Latest(gpu.id, 1, at, MISSED, None, None, 0, at, at, MISSED, None, at, None)
+            self.latest[gpu.id] = row
+        else:
+            self.count(gpu, row, at)
+        self._change(row, at, seen.state, crew)
+        self._remember(row, at, seen, crew)
+        if at >= self._raw_from:
+            self._samples.append((at, gpu.id, seen.state, crew, *seen.values))
+        self.tally.add_values(Account(gpu.id, gpu.host, gpu.model), at, seen.values)
+        self._add_to_pool(gpu, at, seen)
+        return True
+
+    def count(self, gpu: KnownGpu, row: Latest, at: int) -> None:
+        """The time since the last sample, as far as that stands for it."""
+        if row.state == MISSED:
+            return
+        in_time = at - row.at <= 1.5 * self.interval_s
+        end = at if in_time else row.at + self.interval_s
+        use = Use(row.state, self.names.members(row.crew), row.utilization, row.weight)
+        self.tally.add_time(Account(gpu.id, gpu.host, gpu.model), max(row.at, row.counted_to), end, use)
+        row.counted_to = max(row.counted_to, end)
+        if not in_time:
+            self._change(row, end, MISSED, None)
+
+    def save(self, leave_out: Iterable[int] = ()) -> None:
+        """`leave_out`: GPUs whose latest row stays as the database has it."""
+        self._close_pools()
+        run = self._connection.executemany
+        run("INSERT OR IGNORE INTO runs VALUES (?)", self._runs)
+        run("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._samples)
+        run("INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?)", self._spans)
+        marks = ", ".join("?" for _ in _COLUMNS)
+        rows = (_values(self.latest[gpu]) for gpu in self._touched.difference(leave_out))
+        run(f"INSERT OR REPLACE INTO latest VALUES ({marks})", rows)  # noqa: S608 (question marks)
+        run("INSERT OR IGNORE INTO pool_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._pool_rows)
+        run(
+            "UPDATE hosts SET answered_at = coalesce(max(answered_at, ?1), ?1, answered_at),"
+            " down_since = CASE WHEN ?2 IS NULL THEN NULL ELSE coalesce(down_since, ?2) END WHERE id = ?3",
+            self._hosts,
+        )
+        save(self._connection, self.tally)
+
+    def _missing(self, host: int) -> list[int]:
+        """What was there, is not now, and was not found elsewhere."""
+        gone = self._present[host] - self._seen
+        return [number for number in gone if self.names.by_id[number].host == host]
+
+    def _change(self, row: Latest, at: int, state: int, crew: int | None) -> None:
+        if (state, crew) != (row.state, row.crew) and at >= self._raw_from:
+            self._spans.append((row.gpu, at, state, crew))
+        row.at, row.state, row.crew = at, state, crew
+        self._touched.add(row.gpu)
+
+    def _remember(self, row: Latest, at: int, seen: Observed, crew: int | None) -> None:
+        bridged = at - row.known_at <= max(BRIDGE_S, 1.5 * self.interval_s)
+        if not (bridged and seen.state == row.known_state):
+            row.since = at
+        if seen.state not in TAKEN:
+            row.taken_since = None
+        elif not (bridged and row.taken_since is not None and crew == row.known_crew):
+            row.taken_since = at
+        row.present, row.weight, row.utilization = 1, seen.weight, seen.values.utilization
+        row.known_at, row.known_state, row.known_crew = at, seen.state, crew
+        row.memory, row.temperature, row.power = seen.values[1:]
+        row.memory_total = seen.memory_total
+
+    def _add_to_pool(self, gpu: KnownGpu, at: int, seen: Observed) -> None:
+        key = at, gpu.host, gpu.model
+        if key not in self._pools and len(self._pools) >= MOST_POOLS:
+            self._close_pools()
+        counted = self._pools[key]
+        counted[0] += 1
+        counted[1] += seen.state == FREE
+        counted[2] += seen.state in TAKEN
+        if seen.values.utilization is not None:
+            counted[3] += 1
+            counted[4] += seen.values.utilization
+        if seen.values.memory is not None and seen.memory_total is not None:
+            counted[5] += seen.values.memory
+            counted[6] += seen.memory_total
+
+    def _close_pools(self) -> None:
+        for (at, host, model), counted in self._pools.items():
+            gpus, _free, _taken, *sums = counted
+            self.tally.add_pool(at, host, model, gpus, sums)
+            if at >= self._raw_from:
+                self._pool_rows.append((at, host, model, *counted))
+        self._pools.clear()
+
+
+def read_latest(connection: sqlite3.Connection) -> dict[int, Latest]:
+    return {row[0]: Latest(*row) for row in connection.execute("SELECT * FROM latest")}
+
+
+def restart(connection: sqlite3.Connection, at: int) -> None:
+    """After a clock was put back: nothing has been seen from `at` on, and nothing waits to be counted."""
+    for column in ("at", "counted_to", "known_at", "since", "taken_since"):
+        connection.execute(f"UPDATE latest SET {column} = min({column}, ?)", (at,))  # noqa: S608
+    connection.execute("UPDATE latest SET state = ?1, known_state = ?1, crew = NULL", (MISSED,))
+    connection.execute("INSERT OR REPLACE INTO spans SELECT gpu, ?, ?, NULL FROM latest", (at, MISSED))
+    connection.execute("UPDATE gpus SET first_at = min(first_at, ?)", (at,))
+    connection.execute(
+        "UPDATE hosts SET answered_at = min(answered_at, ?1), down_since = min(down_since, ?1)", (at,)
+    )

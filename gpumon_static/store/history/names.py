@@ -1,0 +1,123 @@
+"""The numbers behind names: hosts, models, users, and which GPU is which.
+
+A GPU is known by its UUID, wherever it is plugged in and whatever its host is called; where the driver tells
+none, by host and index. `crews` are the sets of users that held a GPU together.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from gpumon_static.store.history.observed import Observed
+
+
+K = TypeVar("K")
+
+
+class KnownGpu(NamedTuple):
+    id: int
+    key: str
+    host: int
+    position: int
+    slice: int | None
+    model: int
+    first_at: int
+
+
+class Names:
+    """Everything is read once for a run; what is new gets its row at once."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._hosts: dict[str, int] = dict(connection.execute("SELECT name, id FROM hosts"))
+        models = connection.execute("SELECT name, profile, id FROM models")
+        self._models = {(name, profile): number for name, profile, number in models}
+        self._users: dict[str, int] = dict(connection.execute("SELECT name, id FROM users"))
+        self._crews: dict[str, int] = dict(connection.execute("SELECT members, id FROM crews"))
+        self._members = {id_: _ids(members) for members, id_ in self._crews.items()}
+        known = (KnownGpu(*row) for row in connection.execute("SELECT * FROM gpus"))
+        self.gpus = {gpu.key: gpu for gpu in known}
+        self.by_id = {gpu.id: gpu for gpu in self.gpus.values()}
+
+    def host(self, name: str) -> int:
+        return self._add(self._hosts, name, "INSERT INTO hosts (name) VALUES (?)", (name,))
+
+    def knows_host(self, name: str) -> bool:
+        return name in self._hosts
+
+    def host_name(self, number: int) -> str:
+        return next(name for name, id_ in self._hosts.items() if id_ == number)
+
+    def rename_host(self, old: str, new: str) -> None:
+        self._hosts[new] = self._hosts.pop(old)
+        self._connection.execute("UPDATE hosts SET name = ? WHERE name = ?", (new, old))
+
+    def model(self, name: str, profile: str) -> int:
+        insert = "INSERT INTO models (name, profile) VALUES (?, ?)"
+        return self._add(self._models, (name, profile), insert, (name, profile))
+
+    def crew(self, users: Iterable[str]) -> int | None:
+        ids = [self._add(self._users, user, "INSERT INTO users (name) VALUES (?)", (user,)) for user in users]
+        if not ids:
+            return None
+        members = " ".join(map(str, sorted(ids)))
+        crew = self._add(self._crews, members, "INSERT INTO crews (members) VALUES (?)", (members,))
+        self._members.setdefault(crew, _ids(members))
+        return crew
+
+    def members(self, crew: int | None) -> tuple[int, ...]:
+        return () if crew is None else self._members[crew]
+
+    def gpu(self, host: str, seen: Observed, at: int, taken: set[int]) -> KnownGpu:
+        """`taken`: those that this run has met already, so that two hosts never share one."""
+        place = place_key(host, seen.position, seen.slice)
+        known = self.gpus.get(seen.uuid) if seen.uuid else None
+        if known is None or known.id in taken:
+            # The UUID is told for the first time, or two hosts tell the same one.
+            named_by_place = self.gpus.get(place)
+            key = seen.uuid if seen.uuid and known is None else place
+            known = named_by_place if named_by_place and named_by_place.id not in taken else None
+        else:
+            key = known.key
+        host_id, model = self.host(host), self.model(seen.model, seen.profile)
+        if known is None:
+            return self._new_gpu(KnownGpu(0, key, host_id, seen.position, seen.slice, model, at))
+        now = known._replace(key=key, host=host_id, position=seen.position, slice=seen.slice, model=model)
+        if now != known:
+            self._change_gpu(known, now)
+        return now
+
+    def _new_gpu(self, gpu: KnownGpu) -> KnownGpu:
+        insert = "INSERT INTO gpus (key, host, position, slice, model, first_at) VALUES (?, ?, ?, ?, ?, ?)"
+        number = self._connection.execute(insert, gpu[1:]).lastrowid
+        assert number is not None
+        return self._keep(gpu._replace(id=number))
+
+    def _change_gpu(self, before: KnownGpu, now: KnownGpu) -> None:
+        update = "UPDATE gpus SET key = ?, host = ?, position = ?, slice = ?, model = ? WHERE id = ?"
+        self._connection.execute(update, (*now[1:6], now.id))
+        del self.gpus[before.key]
+        self._keep(now)
+
+    def _keep(self, gpu: KnownGpu) -> KnownGpu:
+        self.gpus[gpu.key] = self.by_id[gpu.id] = gpu
+        return gpu
+
+    def _add(self, known: dict[K, int], key: K, insert: str, values: tuple[object, ...]) -> int:
+        if key not in known:
+            number = self._connection.execute(insert, values).lastrowid
+            assert number is not None
+            known[key] = number
+        return known[key]
+
+
+def place_key(host: str, position: int, slice_: int | None) -> str:
+    """A host's name has no slash in it."""
+    return f"{host}/{position}" if slice_ is None else f"{host}/{position}/{slice_}"
+
+
+def _ids(members: str) -> tuple[int, ...]:
+    return tuple(map(int, members.split()))

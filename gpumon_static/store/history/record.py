@@ -1,0 +1,127 @@
+"""`data/history.db`: what every run adds to it.
+
+How time is counted: a sample stands for the time until the next one of that GPU, if that came as usual:
+within one and a half times the usual interval. If it did not, a run was missed: the sample stands for one
+interval, and the rest is nobody's, neither idle nor used. The usual interval is `site.interval`, or the
+median of the last runs where that is longer. What has been counted once is never counted again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from gpumon_static.store.history.database import DamagedHistory, HistoryError, put_aside, writing
+from gpumon_static.store.history.ledger import Ledger, restart
+from gpumon_static.store.history.names import Names
+from gpumon_static.store.history.observed import HostSighting
+from gpumon_static.store.history.rollups import HOUR, forget_from, prune
+from gpumon_static.text import Say
+
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config
+
+LAST_RUNS = 20
+"""So many say how often runs come."""
+SURE_RUNS = 100
+SMALL_JUMP_S = HOUR
+"""A clock that was put back by less is waited for; by more, what lies in the future now is dropped."""
+
+
+def record(config: Config, seen: Sequence[HostSighting], now: datetime, say: Say) -> None:
+    """Adds a run. It never raises: the CSV is written, and a run without its history is still a run."""
+    if not config.history.enabled:
+        return
+    try:
+        try:
+            _record(config, seen, now, say)
+        except DamagedHistory as error:
+            aside = put_aside(config.history_path, now)
+            say(f"history: {error}; the file is now {aside.name}, and a new one begins")
+            _record(config, seen, now, say)
+    except HistoryError as error:
+        say(f"history: {error}; this run is not in it")
+    except Exception as error:
+        # A mistake of ours must not cost the run, whose CSV is already written.
+        say(f"history: unexpected {type(error).__name__}: {error}; this run is not in it")
+
+
+def _record(config: Config, seen: Sequence[HostSighting], now: datetime, say: Say) -> None:
+    with writing(config.history_path) as connection:
+        add(connection, config, seen, int(now.timestamp()), say)
+
+
+def add(
+    connection: sqlite3.Connection, config: Config, seen: Sequence[HostSighting], now: int, say: Say
+) -> None:
+    """Inside a transaction of the caller's. The same run a second time change nothing."""
+    at = max((host.at for host in seen), default=None)
+    if at is None or not _check_clock(connection, now, say):
+        return
+    last_run = connection.execute("SELECT max(at) FROM runs").fetchone()[0]
+    if last_run is not None and at <= last_run:
+        return
+    ledger = Ledger(connection, Names(connection), usual_interval(connection, config.site.interval))
+    _follow_renamed_hosts(ledger, seen)
+    add_run(ledger, at, seen)
+    ledger.save()
+    if last_run is None or last_run // HOUR != at // HOUR:
+        _prune(connection, config)
+
+
+def add_run(ledger: Ledger, at: int, seen: Iterable[HostSighting]) -> None:
+    ledger.next_run(at)
+    for host in seen:
+        if host.gpus is None:
+            ledger.add_failure(host.host, host.at)
+        else:
+            ledger.add_host(host.host, host.at, host.gpus)
+
+
+def _prune(connection: sqlite3.Connection, config: Config) -> None:
+    """By the time of a run some hours ago: a clock that is wrong for a while must not cost the past."""
+    newest = connection.execute("SELECT at FROM runs ORDER BY at DESC LIMIT 1 OFFSET ?", (SURE_RUNS,))
+    if row := newest.fetchone():
+        prune_as_configured(connection, config, row[0])
+
+
+def prune_as_configured(connection: sqlite3.Connection, config: Config, at: int) -> None:
+    keep = config.history
+    prune(connection, at, raw_days=keep.keep_raw, hours_days=keep.keep_hours, days_days=keep.keep_days)
+
+
+def usual_interval(connection: sqlite3.Connection, configured: int) -> int:
+    newest = connection.execute("SELECT at FROM runs ORDER BY at DESC LIMIT ?", (LAST_RUNS + 1,))
+    gaps = [later - earlier for later, earlier in pairwise(at for (at,) in newest)]
+    # A few runs by hand say nothing about cron.
+    return max(configured, int(statistics.median(gaps))) if len(gaps) >= LAST_RUNS // 2 else configured
+
+
+def _check_clock(connection: sqlite3.Connection, now: int, say: Say) -> bool:
+    """False: the clock was put back a little; the time until the last run has been counted already."""
+    newest = connection.execute("SELECT max(at) FROM runs").fetchone()[0]
+    ahead = 0 if newest is None else newest - now
+    if ahead <= 0:
+        return True
+    if ahead <= SMALL_JUMP_S:
+        say(f"history: the clock was put back; runs are added again in {ahead} s")
+        return False
+    forget_from(connection, now // HOUR)
+    restart(connection, now // HOUR * HOUR - 1)
+    say(f"history: the clock was put back by {ahead // HOUR} h; what lay in the future is dropped")
+    return True
+
+
+def _follow_renamed_hosts(ledger: Ledger, seen: Iterable[HostSighting]) -> None:
+    """A host nobody has heard of, with all the GPUs of one that is no longer asked, is that one."""
+    asked = {host.host for host in seen}
+    for host in seen:
+        uuids = {gpu.uuid for gpu in host.gpus or () if gpu.uuid and gpu.slice is None}
+        if uuids and not ledger.names.knows_host(host.host):
+            before = ledger.host_of_all(uuids)
+            if before is not None and before not in asked:
+                ledger.names.rename_host(before, host.host)

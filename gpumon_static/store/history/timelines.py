@@ -1,0 +1,225 @@
+"""What the page shows of the history, asked in a handful of queries, whatever the number of GPUs.
+
+`Past` is everything of it: how each GPU is and was in the last day, and for four ranges of time the means of
+each pool. A pool is the GPUs of one model in one host.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from gpumon_static.store.history.observed import MISSED
+from gpumon_static.store.history.questions import UserUse, period, users
+from gpumon_static.store.history.rollups import DAY, HOUR
+
+SLOT_S = 15 * 60
+RIBBON_S = DAY
+WEEKS = 4
+"""Of the past that say what a week usually looks like."""
+
+RANGES = {"24h": (SLOT_S, 96), "7d": (2 * HOUR, 84), "30d": (6 * HOUR, 120), "1y": (3 * DAY, 122)}
+"""Seconds of a point, and how many points."""
+USER_RANGES = {"24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
+
+
+class Span(NamedTuple):
+    at: int
+    state: int
+    users: tuple[str, ...]
+
+
+class Pool(NamedTuple):
+    host: str
+    model: str
+    profile: str
+
+
+class Point(NamedTuple):
+    """Means over one point of time. None is not known: a gap."""
+
+    utilization_sum: int
+    utilization_n: int
+    memory_sum: int
+    memory_total: int
+    free: float
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPast:
+    model: str
+    profile: str
+    state: int
+    users: tuple[str, ...]
+    known_at: int
+    since: int
+    taken_since: int | None
+    utilization: int | None
+    memory: int | None
+    memory_total: int | None
+    spans: list[Span] = field(default_factory=list)
+    """From before the beginning of the last day on."""
+    hours: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
+    """Of the last day: mean utilization, memory, temperature, power."""
+
+
+GpuKey = tuple[str, str]
+"""Host and index as cards have it: 3, or 3:1."""
+
+
+@dataclass(frozen=True)
+class Past:
+    now: int
+    gpus: dict[GpuKey, GpuPast]
+    down_since: dict[str, int]
+    ranges: dict[str, dict[Pool, dict[int, Point]]]
+    users: dict[str, list[UserUse]]
+    week: dict[Pool, dict[int, tuple[float, float]]]
+    """Hour of the week in local time, from Monday on: GPU seconds free, and known at all."""
+    sizes: dict[Pool, int]
+
+
+def read(connection: sqlite3.Connection, now: datetime) -> Past:
+    at = int(now.timestamp())
+    pools = _pools(connection)
+    return Past(
+        now=at,
+        gpus=_gpus(connection, at),
+        down_since=dict(
+            connection.execute("SELECT name, down_since FROM hosts WHERE down_since IS NOT NULL")
+        ),
+        ranges={name: _range(connection, pools, name, at) for name in RANGES},
+        users={name: _users(connection, at, seconds) for name, seconds in USER_RANGES.items()},
+        week=_week(connection, pools, at),
+        sizes=_sizes(connection, pools),
+    )
+
+
+def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
+    crews = _crews(connection)
+    rows = connection.execute(
+        "SELECT g.id, hosts.name, position, slice, models.name, profile, known_state, known_crew, known_at,"
+        " since, taken_since, s.utilization, l.memory, memory_total"
+        " FROM latest AS l JOIN gpus AS g ON g.id = l.gpu"
+        " LEFT JOIN samples AS s ON s.at = known_at AND s.gpu = l.gpu"
+        " JOIN hosts ON hosts.id = g.host JOIN models ON models.id = g.model WHERE present ORDER BY known_at"
+    )
+    found: dict[GpuKey, GpuPast] = {}
+    by_id: dict[int, GpuPast] = {}
+    for number, host, position, slice_, model, profile, state, crew, *rest in rows:
+        gpu = GpuPast(model, profile, state, crews.get(crew, ()), *rest)
+        index = str(position) if slice_ is None else f"{position}:{slice_}"
+        found[host, index] = by_id[number] = gpu
+    for number, span in _spans(connection, crews, now - RIBBON_S - SLOT_S):
+        if number in by_id:
+            by_id[number].spans.append(span)
+    for number, hour, means in _hours(connection, now):
+        if number in by_id:
+            by_id[number].hours[hour] = means
+    return found
+
+
+def _crews(connection: sqlite3.Connection) -> dict[int | None, tuple[str, ...]]:
+    names = dict(connection.execute("SELECT id, name FROM users"))
+    crews = connection.execute("SELECT id, members FROM crews")
+    return {crew: tuple(names[int(member)] for member in members.split()) for crew, members in crews}
+
+
+def _spans(
+    connection: sqlite3.Connection, crews: dict[int | None, tuple[str, ...]], start: int
+) -> Iterator[tuple[int, Span]]:
+    """The one that reaches over the start, and all after it."""
+    # With max() SQLite takes the other columns from the row that has it.
+    for query in (
+        "SELECT gpu, max(at), state, crew FROM spans WHERE at <= ? GROUP BY gpu",
+        "SELECT gpu, at, state, crew FROM spans WHERE at > ? ORDER BY gpu, at",
+    ):
+        for gpu, at, state, crew in connection.execute(query, (start,)):
+            yield gpu, Span(at, state, crews.get(crew, ()))
+
+
+def _hours(connection: sqlite3.Connection, now: int) -> Iterator[tuple[int, int, tuple[float | None, ...]]]:
+    rows = connection.execute(
+        "SELECT gpu, hour, 1.0 * utilization_sum / utilization_n, 1.0 * memory_sum / memory_n,"
+        " 1.0 * temperature_sum / temperature_n, 1.0 * power_sum / power_n FROM gpu_hours WHERE hour > ?",
+        (now // HOUR - 24,),
+    )
+    # Division by zero is NULL in SQLite, which is what it should be.
+    return ((gpu, hour, tuple(means)) for gpu, hour, *means in rows)
+
+
+def _pools(connection: sqlite3.Connection) -> dict[tuple[int, int], Pool]:
+    hosts = dict(connection.execute("SELECT id, name FROM hosts"))
+    models = {number: (name, profile) for number, name, profile in connection.execute("SELECT * FROM models")}
+    return {(host, model): Pool(hosts[host], *models[model]) for host in hosts for model in models}
+
+
+def _range(
+    connection: sqlite3.Connection, pools: dict[tuple[int, int], Pool], name: str, now: int
+) -> dict[Pool, dict[int, Point]]:
+    """Points by their number since 1970."""
+    step, count = RANGES[name]
+    first = now // step - count + 1
+    if step < HOUR:
+        query = (
+            "SELECT host, model, at / ?1, sum(utilization_sum), sum(utilization_n), sum(memory_sum),"
+            " sum(memory_total), 1.0 * sum(free) / count(*) FROM pool_runs WHERE at >= ?2 GROUP BY 3, 1, 2"
+        )
+        parameters = (step, first * step)
+    else:
+        unit = "hour" if step < DAY else "day"
+        size = HOUR if step < DAY else DAY
+        query = (
+            f"SELECT host, model, {unit} / ?1, sum(utilization_sum), sum(utilization_n), sum(memory_sum),"  # noqa: S608
+            " sum(memory_total), max(gpus) * sum(free_s) / nullif(1.0 * sum(free_s + taken_s), 0)"
+            f" FROM pool_{unit}s WHERE {unit} >= ?2 GROUP BY 3, 1, 2"
+        )
+        parameters = (step // size, first * step // size)
+    found: dict[Pool, dict[int, Point]] = defaultdict(dict)
+    for host, model, point, worked, measured, used, total, free in connection.execute(query, parameters):
+        found[pools[host, model]][point] = Point(worked, measured, used, total, free or 0.0)
+    return found
+
+
+def _users(connection: sqlite3.Connection, now: int, seconds: int) -> list[UserUse]:
+    return users(connection, period(connection, now - seconds, now), lambda host, _model: host)
+
+
+def _week(
+    connection: sqlite3.Connection, pools: dict[tuple[int, int], Pool], now: int
+) -> dict[Pool, dict[int, tuple[float, float]]]:
+    rows = connection.execute(
+        "SELECT host, model, hour, free_s, free_s + taken_s FROM pool_hours WHERE hour >= ? AND hour < ?",
+        ((now - WEEKS * 7 * DAY) // HOUR, now // HOUR),
+    )
+    places: dict[int, int] = {}
+    found: dict[Pool, dict[int, tuple[float, float]]] = defaultdict(dict)
+    for host, model, hour, free, known in rows:
+        if hour not in places:
+            local = datetime.fromtimestamp(hour * HOUR).astimezone()
+            places[hour] = local.weekday() * 24 + local.hour
+        pool = found[pools[host, model]]
+        before = pool.get(places[hour], (0.0, 0.0))
+        pool[places[hour]] = before[0] + free, before[1] + known
+    return found
+
+
+def _sizes(connection: sqlite3.Connection, pools: dict[tuple[int, int], Pool]) -> dict[Pool, int]:
+    rows = connection.execute(
+        "SELECT g.host, g.model, count(*) FROM gpus AS g JOIN latest AS l ON l.gpu = g.id WHERE present"
+        " GROUP BY 1, 2"
+    )
+    return {pools[host, model]: count for host, model, count in rows}
+
+
+def runs(spans: list[Span], start: int, end: int) -> Iterator[tuple[int, int, Span]]:
+    """The spans between two times, with where each begins and ends. Before the first nothing is known."""
+    for place, span in enumerate(spans):
+        until = spans[place + 1].at if place + 1 < len(spans) else end
+        begin = max(start, span.at)
+        if begin < until and begin < end and span.state != MISSED:
+            yield begin, min(until, end), span

@@ -1,0 +1,163 @@
+"""What changed from one run to the next: hosts down and up, GPUs with faults, GPUs freed after long use.
+
+A state counts once `samples` runs in a row have seen it, so that one lost packet is no news. The first
+run that sees a host only takes note of it: a change needs a before. All of it is kept in
+`data/events.json`, beside the CSV and apart from the history, which may be thrown away.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from gpumon_static import rules
+from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.model import Gpu, HostReading
+from gpumon_static.store.events import Event, EventGpu, EventMemory, HostMemory, Watched
+from gpumon_static.survey.faults import missing_gpus
+from gpumon_static.survey.state import State, gpu_state
+
+MOST_EVENTS = 200
+"""Kept for the feed; the oldest go first."""
+CALM = 6
+"""A fault must be gone this many times as long as it had to be there: many come and go with the load."""
+
+UP, DOWN = "up", "down"
+TAKEN, FREE = "taken", "free"
+PRESENT, ABSENT = "present", "absent"
+
+
+def note_changes(memory: EventMemory, readings: Iterable[HostReading], config: Config) -> list[Event]:
+    """Take the readings of one run into the memory; return what is new."""
+    memory.feed_id = memory.feed_id or str(uuid.uuid4())
+    known = {host.name: host for host in config.hosts}
+    memory.hosts = {name: kept for name, kept in memory.hosts.items() if name in known}
+    new: list[Event] = []
+    for reading in readings:
+        if reading.host in known:
+            new += _Observation(memory, known[reading.host], reading, config).events()
+    memory.events = [*memory.events, *new][-MOST_EVENTS:]
+    return new
+
+
+class _Observation:
+    """One host in one fetch."""
+
+    def __init__(self, memory: EventMemory, host: HostConfig, reading: HostReading, config: Config) -> None:
+        self._feed_id = memory.feed_id
+        self._host = host
+        self._reading = reading
+        self._config = config
+        self._at = reading.fetched_at
+        self._needed = config.notify.samples
+        self._is_new = host.name not in memory.hosts
+        state = UP if reading.ok else DOWN
+        self._kept = memory.hosts.setdefault(host.name, HostMemory(self._at, Watched(state, self._at)))
+
+    def events(self) -> list[Event]:
+        if not self._is_new and self._at <= self._kept.read_at:
+            return []
+        self._kept.read_at = self._at
+        found = self._of_host()
+        if self._reading.ok and self._kept.host.state == UP:
+            found += [*self._of_faults(), *self._of_uses()]
+        return found
+
+    def _of_host(self) -> list[Event]:
+        watched = self._kept.host
+        left = watched.see(UP if self._reading.ok else DOWN, self._at, self._needed)
+        if left is None:
+            return []
+        lasted = (watched.since - left).total_seconds()
+        if watched.state == UP:
+            return [self._event("host-up", watched.since, lasted_s=lasted)]
+        status, error = self._reading.status.value, self._reading.error
+        return [self._event("host-down", watched.since, status=status, error=error)]
+
+    def _of_uses(self) -> list[Event]:
+        """A GPU whose state is not known is taken for what it was."""
+        freed: list[tuple[Gpu, datetime, float]] = []
+        for gpu in self._reading.gpus:
+            state = gpu_state(gpu, self._config.busy)
+            if state is State.UNKNOWN or gpu.slices:
+                continue
+            now = TAKEN if state.is_taken else FREE
+            watched = self._watch(self._kept.uses, str(gpu.index), now, FREE)
+            left = watched.see(now, self._at, self._needed)
+            if left is not None and now == FREE:
+                freed.append((gpu, watched.since, (watched.since - left).total_seconds()))
+            self._forget(self._kept.uses, str(gpu.index), FREE)
+        long = [entry for entry in freed if entry[2] >= self._config.notify.long_use * 3600]
+        if not long:
+            return []
+        gpus = tuple(EventGpu(gpu.index, gpu.name, gpu.uuid) for gpu, _, _ in long)
+        since, lasted = max(at for _, at, _ in long), min(seconds for _, _, seconds in long)
+        return [self._event("gpu-freed", since, lasted_s=lasted, gpus=gpus)]
+
+    def _of_faults(self) -> list[Event]:
+        present = self._present_faults()
+        appeared: list[str] = []
+        gone: list[str] = []
+        for key in [*present, *(k for k in self._kept.faults if k not in present)]:
+            now = PRESENT if key in present else ABSENT
+            watched = self._watch(self._kept.faults, key, now, ABSENT)
+            needed = self._needed if now == PRESENT else CALM * self._needed
+            if watched.see(now, self._at, needed) is not None:
+                (appeared if now == PRESENT else gone).append(key)
+            self._forget(self._kept.faults, key, ABSENT)
+        still = {key.split()[0] for key in self._kept.faults}
+        healthy = [key for key in gone if key.split()[0] not in still]
+        found = []
+        if appeared:
+            gpus = self._faulty(appeared, present)
+            found.append(self._event("gpu-fault", self._kept.faults[appeared[0]].since, gpus=gpus))
+        if healthy:
+            found.append(self._event("gpu-recovered", self._at, gpus=self._faulty(healthy, {})))
+        return found
+
+    def _present_faults(self) -> dict[str, str | None]:
+        ignored = set(self._config.site.ignore_faults)
+        present = {
+            f"{gpu.index} {fault.rule}": fault.detail
+            for gpu in self._reading.gpus
+            for fault in rules.marked(gpu.faults)
+            if fault.rule not in ignored
+        }
+        if missing := missing_gpus(self._host, self._reading, ignored):
+            present["- gpus-missing"] = f"{missing} of {self._host.gpus}"
+        return present
+
+    def _faulty(self, keys: Iterable[str], details: Mapping[str, str | None]) -> tuple[EventGpu, ...]:
+        by_index: dict[str, list[str]] = {}
+        for key in keys:
+            index, rule = key.split()
+            by_index.setdefault(index, []).append(rule)
+        gpus = {str(gpu.index): gpu for gpu in self._reading.gpus}
+        found = []
+        for index, broken in by_index.items():
+            gpu = gpus.get(index)
+            told = [d for d in (details.get(f"{index} {rule}") for rule in broken) if d]
+            found.append(
+                EventGpu(
+                    int(index) if index.isdecimal() else None,
+                    gpu.name if gpu else None,
+                    gpu.uuid if gpu else None,
+                    tuple(broken),
+                    "; ".join(told) or None,
+                )
+            )
+        return tuple(found)
+
+    def _watch(self, kept: dict[str, Watched], key: str, now: str, usual: str) -> Watched:
+        """What is new with a host that is new was there before us; elsewhere it starts as is usual."""
+        return kept.setdefault(key, Watched(now if self._is_new else usual, self._at))
+
+    def _forget(self, kept: dict[str, Watched], key: str, usual: str) -> None:
+        if kept[key].state == usual and kept[key].next is None:
+            del kept[key]
+
+    def _event(self, kind: str, since: datetime, **told: object) -> Event:
+        name = f"{kind} {self._host.name} {self._at.isoformat()}"
+        key = str(uuid.uuid5(uuid.UUID(self._feed_id), name))
+        return Event(key, kind, self._host.name, self._host.group, self._at, since, **told)  # type: ignore[arg-type]

@@ -1,0 +1,81 @@
+"""What is wrong with GPUs and hosts, in words: the same on page, terminal and in the exports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpumon_static import rules
+from gpumon_static.model import HostReading
+from gpumon_static.text import clip, count, natural_key
+
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import HostConfig
+    from gpumon_static.model import Gpu
+    from gpumon_static.survey.survey import SurveyedHost
+
+DETAIL_LETTERS = 96
+ON_ITS_GPU = {"lost", "inforom"}
+"""Rules whose line of nvidia-smi need not be told again for the host."""
+
+
+def without(readings: Iterable[HostReading], ignored: Collection[str]) -> list[HostReading]:
+    """The readings without the faults that the config says to pass over."""
+    return [
+        replace(
+            reading,
+            gpus=tuple(
+                replace(gpu, faults=tuple(f for f in gpu.faults if f.rule not in ignored))
+                for gpu in reading.gpus
+            ),
+        )
+        for reading in readings
+    ]
+
+
+def fault_words(gpu: Gpu) -> list[str]:
+    """The short words of what is wrong with a GPU, the worst one first; notices are left out."""
+    return [clip(rules.word(fault.rule), DETAIL_LETTERS) for fault in rules.marked(gpu.faults)]
+
+
+def missing_gpus(host: HostConfig, reading: HostReading, ignored: Collection[str]) -> int:
+    """How many fewer than the config expects."""
+    if host.gpus is None or "gpus-missing" in ignored:
+        return 0
+    return max(0, host.gpus - len(reading.gpus))
+
+
+def host_faults(host: HostConfig, reading: HostReading, ignored: Collection[str]) -> list[str]:
+    told = []
+    if missing := missing_gpus(host, reading, ignored):
+        told.append(f"{missing} of {count(host.gpus or 0, 'GPU')} missing")
+    on_a_gpu = any(fault.rule in ON_ITS_GPU for gpu in reading.gpus for fault in gpu.faults)
+    if reading.warning and not on_a_gpu:
+        told.append(reading.warning)
+    return told
+
+
+def usual_drivers(hosts: Sequence[SurveyedHost], ignored: Collection[str]) -> dict[str, str]:
+    """For each host whose driver is another than that of most of its group: that of most."""
+    if "driver-differs" in ignored:
+        return {}
+    versions: dict[str, list[tuple[str, str]]] = {}
+    for host in hosts:
+        group, reading = host.config.group, host.reading
+        if group and reading and reading.driver_version:
+            versions.setdefault(group, []).append((host.name, reading.driver_version))
+    return {
+        name: usual
+        for group in versions.values()
+        for usual in [_most_common([version for _, version in group])]
+        for name, version in group
+        if version != usual
+    }
+
+
+def _most_common(versions: Sequence[str]) -> str:
+    """Of two that are as common, the newer one: the other hosts are still to be updated."""
+    counted = Counter(versions)
+    return max(counted, key=lambda version: (counted[version], natural_key(version)))

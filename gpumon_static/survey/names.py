@@ -1,0 +1,38 @@
+"""Short names of GPU models: the one place with the rules.
+
+NVIDIA A100-SXM4-80GB                 A100 80G
+Tesla V100S-PCIE-32GB                 V100S 32G
+NVIDIA GeForce RTX 3050 Laptop GPU    RTX 3050 Laptop
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpumon_static.model import Gpu, MigDevice
+from gpumon_static.text import clip
+
+MOST_LETTERS = 32
+PROFILE_LETTERS = 16
+
+# The maker, its product lines, and how the chip is wired say nothing about where to run.
+_NOISE = re.compile(
+    r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID(?= K)|Generation|GPU|PCIe|SXM\d?|HBM\d\w?"
+    r"|(?:Server|Workstation|Max-Q Workstation) Edition)\b",
+    re.IGNORECASE,
+)
+_MEMORY = re.compile(r"\b(\d+) ?GB(?:_\d+)?\b", re.IGNORECASE)
+_LOOSE_HYPHENS = re.compile(r"(?:^|\s|-)-+(?=\s|-|$|\d+G\b)|-+(?=\s|$)")
+
+
+def short_model(name: str | None) -> str:
+    if name is None:
+        return "unknown model"
+    short = _MEMORY.sub(r"\1G", _NOISE.sub("", name))
+    short = " ".join(_LOOSE_HYPHENS.sub(" ", short).split())
+    return clip(short or name, MOST_LETTERS)
+
+
+def slice_model(mig: MigDevice, gpu: Gpu) -> str:
+    """Its profile first: that is what differs, and what is left where there is no room for all of it."""
+    return f"{clip(mig.profile or 'MIG', PROFILE_LETTERS)} {short_model(gpu.name)}"

@@ -1,0 +1,40 @@
+"""Whose a process is, and who holds what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gpumon_static.model import GONE, Process
+from gpumon_static.text import clip
+
+USER_LETTERS = 32
+ENDED, UNKNOWN = "ended process", "unknown user"
+"""In the place of a name."""
+
+
+class Owner(NamedTuple):
+    name: str
+    is_name: bool
+    """False for words of ours in the place of a name."""
+
+    @property
+    def is_somebody(self) -> bool:
+        return self.is_name or self.name not in (ENDED, UNKNOWN)
+
+
+def owner(process: Process) -> Owner:
+    if process.user is not None:
+        return Owner(process.user, True)
+    if process.uid is not None:
+        return Owner(f"uid {process.uid}", False)
+    return Owner(ENDED if process.state == GONE else UNKNOWN, False)
+
+
+def by_owner(processes: Iterable[Process]) -> list[tuple[Owner, list[Process]]]:
+    """The owners, as the page shows them, with their processes, most memory first."""
+    found: dict[Owner, list[Process]] = {}
+    for process in processes:
+        whole = owner(process)
+        found.setdefault(whole._replace(name=clip(whole.name, USER_LETTERS)), []).append(process)
+    return sorted(found.items(), key=lambda item: (-sum(p.memory_mib or 0 for p in item[1]), item[0].name))

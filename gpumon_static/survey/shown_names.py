@@ -1,0 +1,36 @@
+"""What the config says about people and their processes: names for logins, and no command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gpumon_static.model import HostReading, Process
+from gpumon_static.survey.owners import USER_LETTERS
+from gpumon_static.text import clip
+
+
+def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) -> list[HostReading]:
+    """`[users]` in the config has a name for a login."""
+
+    def shown(process: Process) -> Process:
+        return replace(process, user=users.get(process.user, process.user)) if process.user else process
+
+    return [reading.with_processes(shown) for reading in readings]
+
+
+def logins_of(users: Mapping[str, str]) -> dict[str, str]:
+    """For each name as the page shows it, the logins that have it."""
+    logins: dict[str, str] = {}
+    for login, name in users.items():
+        shown = clip(name, USER_LETTERS)
+        logins[shown] = f"{logins.get(shown, '')} {login}".lstrip()
+    return logins
+
+
+def without_command_lines(readings: Iterable[HostReading]) -> list[HostReading]:
+
+    def without(process: Process) -> Process:
+        return replace(process, command_line=None) if process.command_line else process
+
+    return [reading.with_processes(without) for reading in readings]

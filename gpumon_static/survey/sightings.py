@@ -1,0 +1,114 @@
+"""Readings as the history keeps them: the state of each GPU and slice, who held it, what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from gpumon_static.model import Gpu
+from gpumon_static.store.history.observed import (
+    BUSY,
+    FREE,
+    HELD,
+    NOBODY,
+    UNKNOWN,
+    HostSighting,
+    Observed,
+    Values,
+)
+from gpumon_static.survey.state import State, gpu_state, slice_state
+
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import BusyConfig
+    from gpumon_static.model import HostReading, MigDevice, Process
+
+MOST = 2**40
+
+CODES = {State.FREE: FREE, State.BUSY: BUSY, State.HELD: HELD, State.UNKNOWN: UNKNOWN}
+
+
+def sightings(readings: Iterable[HostReading], busy: BusyConfig) -> list[HostSighting]:
+    return [
+        HostSighting(
+            reading.host,
+            int(reading.fetched_at.timestamp()),
+            list(observed(reading, busy)) if reading.ok else None,
+        )
+        for reading in readings
+    ]
+
+
+def observed(reading: HostReading, busy: BusyConfig) -> Iterator[Observed]:
+    """A card that is cut into slices comes whole, without users, and then slice by slice with theirs."""
+    for gpu in reading.gpus:
+        yield _whole(gpu, busy)
+        for mig in gpu.slices:
+            yield _slice(mig, gpu, busy)
+
+
+def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
+    state = gpu_state(gpu, busy)
+    return Observed(
+        uuid=gpu.uuid,
+        position=gpu.index,
+        slice=None,
+        model=gpu.name or "",
+        profile="",
+        weight=0.0 if gpu.slices else 1.0,
+        state=CODES[state],
+        users=_users(gpu.processes) if state.is_taken and not gpu.slices else (),
+        values=Values(
+            _whole_number(gpu.utilization),
+            _whole_number(gpu.memory_used_mib),
+            _whole_number(gpu.temperature_c),
+            _whole_number(gpu.power_w),
+        ),
+        memory_total=_whole_number(gpu.memory_total_mib),
+    )
+
+
+def _slice(mig: MigDevice, gpu: Gpu, busy: BusyConfig) -> Observed:
+    state = slice_state(mig, gpu, busy)
+    return Observed(
+        uuid=mig.uuid,
+        position=gpu.index,
+        slice=mig.index,
+        model=gpu.name or "",
+        profile=mig.profile or "MIG",
+        weight=_share(mig, gpu),
+        state=CODES[state],
+        users=_users(mig.processes) if state.is_taken else (),
+        values=Values(memory=_whole_number(mig.memory_used_mib)),
+        memory_total=_whole_number(mig.memory_total_mib),
+    )
+
+
+def bare_state(busy: BusyConfig, utilization: float, used_mib: float, total_mib: float) -> int:
+    """Of a GPU of which no more than this is known."""
+    gpu = Gpu(0, utilization=utilization, memory_used_mib=used_mib, memory_total_mib=total_mib)
+    return CODES[gpu_state(gpu, busy)]
+
+
+def _share(mig: MigDevice, gpu: Gpu) -> float:
+    """Of the card: by memory where that is known. Compute instances of one GPU instance share its memory."""
+    if not mig.memory_total_mib or not gpu.memory_total_mib:
+        return 1 / len(gpu.slices)
+    instance = mig.gpu_instance
+    sharing = sum(s.gpu_instance == instance for s in gpu.slices) if instance is not None else 1
+    return min(1.0, mig.memory_total_mib / gpu.memory_total_mib) / sharing
+
+
+def _users(processes: Iterable[Process]) -> tuple[str, ...]:
+    names = {_user(process) for process in processes if not process.is_graphics_only}
+    return tuple(sorted(names)) or (NOBODY,)
+
+
+def _user(process: Process) -> str:
+    if process.user:
+        return process.user
+    return NOBODY if process.uid is None else f"uid {process.uid}"
+
+
+def _whole_number(value: float | None) -> int | None:
+    # Nothing real is larger, and SQLite's numbers end somewhere.
+    return None if value is None or abs(value) > MOST else round(value)

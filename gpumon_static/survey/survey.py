@@ -1,0 +1,165 @@
+"""The lab as one page or script may know it: hosts, GPUs and their states, on that page's privacy tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpumon_static.model import Gpu, HostReading, MigDevice, Process
+from gpumon_static.rules import marked
+from gpumon_static.survey.faults import host_faults, without
+from gpumon_static.survey.privacy import Tier, veil
+from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
+from gpumon_static.survey.state import State, gpu_state, slice_state
+from gpumon_static.text import natural_key
+
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig
+
+GRACE_S = 60
+"""What a run may take until its data is there, before it counts as missed."""
+
+STATES = {State.FREE: "free", State.BUSY: "busy", State.HELD: "held", State.UNKNOWN: "unknown"}
+"""As scripts know them: one word each."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What one can run on: a whole GPU, or a slice of one that is cut up."""
+
+    gpu: Gpu
+    mig: MigDevice | None
+    state: State
+
+    @property
+    def index(self) -> str:
+        return f"{self.gpu.index}:{self.mig.index}" if self.mig else str(self.gpu.index)
+
+    @property
+    def memory_used_mib(self) -> float | None:
+        return (self.mig or self.gpu).memory_used_mib
+
+    @property
+    def memory_total_mib(self) -> float | None:
+        return (self.mig or self.gpu).memory_total_mib
+
+    @property
+    def utilization(self) -> float | None:
+        """nvidia-smi gives none of a slice."""
+        return None if self.mig else self.gpu.utilization
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        return (self.mig or self.gpu).processes
+
+    @property
+    def working(self) -> list[Process]:
+        return [process for process in self.processes if not process.is_graphics_only]
+
+    @property
+    def is_usable(self) -> bool:
+        """One can run on it now."""
+        return self.state is State.FREE
+
+    @property
+    def is_offered(self) -> bool:
+        """Free, and nothing is known to be wrong with it."""
+        return self.is_usable and not marked(self.gpu.faults)
+
+
+@dataclass(frozen=True)
+class SurveyedHost:
+    config: HostConfig
+    reading: HostReading | None
+    """None for a host that no fetch has asked yet."""
+    faults: tuple[str, ...]
+    """Of the host as a whole, in words."""
+    busy: BusyConfig
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def ok(self) -> bool:
+        return self.reading is not None and self.reading.ok
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        return self.reading.gpus if self.reading and self.reading.ok else ()
+
+    def state_of(self, gpu: Gpu) -> State:
+        return gpu_state(gpu, self.busy)
+
+    def places(self) -> Iterator[Place]:
+        for gpu in self.gpus:
+            yield from self.places_of(gpu)
+
+    def places_of(self, gpu: Gpu) -> Iterator[Place]:
+        if not gpu.slices:
+            yield Place(gpu, None, self.state_of(gpu))
+        for mig in gpu.slices:
+            yield Place(gpu, mig, slice_state(mig, gpu, self.busy))
+
+
+@dataclass(frozen=True)
+class Survey:
+    title: str
+    tier: Tier
+    hosts: tuple[SurveyedHost, ...]
+    """In natural order: n2 before n10."""
+    made_at: datetime
+    interval_s: int
+    refresh_s: int
+
+    @cached_property
+    def latest(self) -> datetime | None:
+        """The time of the newest reading."""
+        return max((host.reading.fetched_at for host in self.hosts if host.reading), default=None)
+
+    @property
+    def stale_after_s(self) -> int:
+        return 2 * self.interval_s + GRACE_S
+
+
+def build_survey(
+    readings: Sequence[HostReading],
+    config: Config,
+    now: datetime,
+    spec: PageConfig | None = None,
+    key: bytes = b"",
+) -> Survey:
+    """`spec`: the page whose tier and hosts it has, index.html by default; `key`: for pseudonyms."""
+    spec = spec or config.pages[0]
+    tier = Tier(spec.users or config.site.users)
+    ignored = config.site.ignore_faults
+    known = without(readings, ignored)
+    if not config.site.show_command_lines:
+        known = without_command_lines(known)
+    if tier is Tier.NAMES:
+        known = with_shown_names(known, config.users)
+    return assemble(veil(known, tier, key, (*config.users, *config.users.values())), config, now, spec, tier)
+
+
+def assemble(
+    readings: Iterable[HostReading], config: Config, now: datetime, spec: PageConfig, tier: Tier
+) -> Survey:
+    read = {reading.host: reading for reading in readings}
+    chosen = (host for host in config.hosts if not spec.groups or host.group in spec.groups)
+    hosts = sorted(chosen, key=lambda host: natural_key(host.name))
+    return Survey(
+        title=spec.title or config.site.title,
+        tier=tier,
+        hosts=tuple(_surveyed(host, read.get(host.name), config) for host in hosts),
+        made_at=now,
+        interval_s=config.site.interval,
+        refresh_s=config.site.refresh,
+    )
+
+
+def _surveyed(host: HostConfig, reading: HostReading | None, config: Config) -> SurveyedHost:
+    found = host_faults(host, reading, config.site.ignore_faults) if reading and reading.ok else []
+    return SurveyedHost(host, reading, tuple(found), config.busy)

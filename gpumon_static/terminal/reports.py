@@ -1,0 +1,172 @@
+"""Reports of the history: a table on a terminal, plain columns in a pipe, CSV and JSON for scripts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from gpumon_static.store.history.questions import GpuUse, Level, Period, UserUse
+from gpumon_static.text import DASH
+from gpumon_static.times import utc_text_of
+
+HOUR = 3600
+
+
+@dataclass(frozen=True)
+class ReportColumn:
+    name: str
+    """In CSV and JSON; the unit is its last word."""
+    title: str
+    is_number: bool = True
+
+
+@dataclass(frozen=True)
+class HistoryReport:
+    title: str
+    columns: Sequence[ReportColumn]
+    rows: Sequence[Sequence[str | float | int | None]]
+
+
+def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
+    total = sum(use.total_s for use in uses)
+    columns = [ReportColumn("user", "User", is_number=False)]
+    columns += [ReportColumn(part, part.capitalize(), is_number=False)] if part else []
+    columns += [
+        ReportColumn("gpu_hours", "GPU hours"),
+        ReportColumn("share_percent", "Share %"),
+        ReportColumn("busy_hours", "Busy h"),
+        ReportColumn("held_idle_hours", "Held idle h"),
+        ReportColumn("efficiency_percent", "Efficiency %"),
+    ]
+    rows = [
+        (
+            use.user or "unknown",
+            *([use.part or DASH] if part else []),
+            _hours(use.total_s),
+            round(100 * use.total_s / total, 1) if total else None,
+            _hours(use.busy_s),
+            _hours(use.held_s),
+            _rounded(use.efficiency),
+        )
+        for use in uses
+    ]
+    return HistoryReport("GPU hours by user" + (f" and {part}" if part else ""), columns, rows)
+
+
+def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
+    columns = [
+        ReportColumn("host", "Host", is_number=False),
+        ReportColumn("gpus", "GPUs") if by_host else ReportColumn("gpu", "GPU", is_number=False),
+        ReportColumn("model", "Model", is_number=False),
+        ReportColumn("utilization_percent", "Util. %"),
+        ReportColumn("utilization_max_percent", "max"),
+        ReportColumn("memory_mib", "Memory MiB"),
+        ReportColumn("memory_max_mib", "max"),
+        ReportColumn("temperature_c", "°C"),
+        ReportColumn("temperature_max_c", "max"),
+        ReportColumn("power_w", "W"),
+        ReportColumn("power_max_w", "max"),
+        ReportColumn("busy_hours", "Busy h"),
+        ReportColumn("held_idle_hours", "Held idle h"),
+        ReportColumn("free_hours", "Free h"),
+        ReportColumn("unknown_hours", "Unknown h"),
+    ]
+    rows = [
+        (
+            use.host,
+            int(use.index) if by_host else use.index,
+            use.model or DASH,
+            *_level(use.utilization),
+            *_level(use.memory),
+            *_level(use.temperature),
+            *_level(use.power),
+            *(_hours(seconds) for seconds in (use.busy_s, use.held_s, use.free_s, use.unknown_s)),
+        )
+        for use in uses
+    ]
+    return HistoryReport("Hosts" if by_host else "GPUs", columns, rows)
+
+
+def show(report: HistoryReport, asked: Period, form: str | None) -> None:
+    """`form`: csv, json, or None for people."""
+    if form == "csv":
+        click.echo(_as_csv(report), nl=False)
+    elif form == "json":
+        click.echo(_as_json(report, asked))
+    elif (console := Console()).is_terminal:
+        console.print(_as_table(report, asked))
+    else:
+        click.echo("\n".join(_as_lines(report)))
+
+
+def _as_csv(report: HistoryReport) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(column.name for column in report.columns)
+    writer.writerows(["" if cell is None else cell for cell in row] for row in report.rows)
+    return file.getvalue()
+
+
+def _as_json(report: HistoryReport, asked: Period) -> str:
+    names = [column.name for column in report.columns]
+    document: dict[str, Any] = {
+        "since": utc_text_of(asked.since),
+        "until": utc_text_of(asked.until),
+        "rows": [dict(zip(names, row, strict=True)) for row in report.rows],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1)
+
+
+def _as_table(report: HistoryReport, asked: Period) -> Table:
+    since, until = (datetime.fromtimestamp(at, UTC).astimezone() for at in (asked.since, asked.until))
+    title = f"{report.title}, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in report.columns:
+        table.add_column(column.title, justify="right" if column.is_number else "left", no_wrap=True)
+    for row in report.rows:
+        table.add_row(*map(_cell, row))
+    if not report.rows:
+        table.add_row("nothing known")
+    return table
+
+
+def _as_lines(report: HistoryReport) -> list[str]:
+    cells = [
+        [column.title for column in report.columns],
+        *([_cell(cell) for cell in row] for row in report.rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if column.is_number else cell.ljust(width)
+            for cell, width, column in zip(row, widths, report.columns, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def _cell(cell: str | float | None) -> str:
+    if cell is None:
+        return DASH
+    return f"{cell:.1f}" if isinstance(cell, float) else str(cell)
+
+
+def _level(level: Level) -> tuple[float | None, int | None]:
+    return _rounded(level.mean), level.most
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
+
+
+def _hours(seconds: float) -> float:
+    return round(seconds / HOUR, 2)

@@ -1,0 +1,62 @@
+"""Text from anywhere as one safe line, and the few words that every output writes the same way."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+LONGEST = 200
+DASH = "–"
+"""What is not known, for people."""
+
+Say = Callable[[str], None]
+"""Prints a line for the person who runs the command."""
+
+_SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
+_DIGITS = re.compile(r"([0-9]+)")
+_NOT_SHOWN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Controls, and what turns the direction of a line: neither may come from a host or a web page."""
+
+
+def one_line(text: str | None, longest: int = LONGEST) -> str | None:
+    """All white space as single spaces, control and unprintable characters as U+FFFD; None if empty."""
+    if text is None:
+        return None
+    spaced = _SPACES.sub(" ", text[: 8 * longest]).strip()
+    clean = spaced if spaced.isascii() else "".join(map(_printable, spaced))
+    if len(clean) > longest:
+        clean = clean[: longest - 1] + "…"
+    return clean or None
+
+
+def _printable(character: str) -> str:
+    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cs", "Cn") else character
+
+
+def plain(text: str) -> str:
+    """The text without characters that a terminal would act upon."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\ufffd" if unicodedata.category(letter) in _NOT_SHOWN else letter for letter in text)
+
+
+def clip(text: str, most: int) -> str:
+    """The text, cut to so many characters."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def natural_key(text: str) -> list[tuple[bool, int, str]]:
+    """Sorts n2 before n10."""
+    parts = _DIGITS.split(text.casefold())
+    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts if part]
+
+
+def split_name(host: str) -> tuple[str, str]:
+    """gpu01 and .lab.example; an address stays whole."""
+    first, dot, rest = host.partition(".")
+    return (host, "") if ":" in host or first.isdecimal() else (first, dot + rest)

@@ -1,0 +1,50 @@
+"""Times and lengths of time, as people and as files write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from gpumon_static.text import DASH
+
+Clock = Callable[[], datetime]
+
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+EXAMPLES = "'30m', '24h', '7d', '2w' or '1y'"
+
+
+def utc_text(time: datetime, *, exact: bool = False) -> str:
+    """ISO 8601 in UTC: `2025-11-14T09:10:00Z`. `exact`: with parts of a second, where there are any."""
+    return time.astimezone(UTC).isoformat(timespec="auto" if exact else "seconds").replace("+00:00", "Z")
+
+
+def utc_text_of(seconds: float) -> str:
+    """The same for seconds since 1970."""
+    return utc_text(datetime.fromtimestamp(seconds, UTC))
+
+
+def parse_duration(text: str) -> int:
+    """`90m`, `1h`, `30d`, `2w` to seconds; raises `ValueError`."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy])\s*", text.lower())
+    if not found:
+        raise ValueError(f"{text!r} is not a length of time such as {EXAMPLES}")
+    seconds = round(float(found[1]) * UNITS_S[found[2]])
+    if not 0 < seconds <= 100 * UNITS_S["y"]:
+        raise ValueError(f"{text!r} is not between a second and 100 years")
+    return seconds
+
+
+def duration(seconds: float | None) -> str:
+    """45 s, 12 min, 3 h, 2 d 4 h: the unit that matters, rounded down."""
+    if seconds is None:
+        return DASH
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86400:
+        return f"{whole // 3600} h"
+    days, hours = whole // 86400, whole % 86400 // 3600
+    return f"{days} d {hours} h" if hours and days < 100 else f"{days} d"
