@@ -31,7 +31,7 @@
     if (isStale) {
       const missed = Math.floor(seconds(time) / Number(document.body.dataset.interval));
       const age = gpumon.element("b", { className: "age" }, `${gpumon.duration(seconds(time))} old`);
-      say("The data is ", age, `: ${missed} runs did not come. What you see was true at ${time.textContent}.`);
+      say("The data is ", age, `: ${missed} updates were missed. What you see was true at ${time.textContent}.`);
     } else if (root.classList.contains("offline")) {
       say("This page could not be refreshed: the server does not answer.");
     }

@@ -1,4 +1,4 @@
-// Where do I run? Hosts with enough free GPUs: those with room for the rest of a job first, then the best fit.
+// Where can I run? Hosts with enough free GPUs: those with room for the rest of a job first, then the best fit.
 (() => {
   "use strict";
   const SLACK_MIB = 512; // a card sold as 80 GB has a little less

@@ -120,7 +120,7 @@
   pause?.addEventListener("click", () => {
     isPaused = !isPaused;
     pause.ariaPressed = String(isPaused);
-    pause.title = isPaused ? "Go on refreshing" : "Stop refreshing";
+    pause.title = isPaused ? "Resume" : "Stop refreshing";
     refresh();
   });
   if (seconds) {

@@ -14,7 +14,7 @@
     { title: "Load", number: true, value: (gpu) => gpu.utilization, text: (gpu) => dash(gpu.utilization, "%") },
     { title: "Memory", number: true, value: (gpu) => gpu.used, text: memoryText },
     { title: "Users", value: (gpu) => gpu.names.join(", ") || (gpu.users ? String(gpu.users) : "") },
-    { title: "Runs for", number: true, value: (gpu) => gpu.runtime, text: (gpu) => (gpu.users ? duration(gpu.runtime) : "") },
+    { title: "Runtime", number: true, value: (gpu) => gpu.runtime, text: (gpu) => (gpu.users ? duration(gpu.runtime) : "") },
     { title: "Temp.", number: true, value: (gpu) => gpu.temperature, text: (gpu) => dash(gpu.temperature, "°C") },
     { title: "Power", number: true, value: (gpu) => gpu.power, text: (gpu) => dash(gpu.power, "W") },
   ];

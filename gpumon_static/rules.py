@@ -66,8 +66,8 @@ RULES = {
         Rule(
             "sram-errors",
             "SRAM errors",
-            "The count of uncorrectable errors inside the chip is past NVIDIA's own limit: a case for the"
-            " warranty.",
+            "The count of uncorrectable errors inside the chip is past NVIDIA's own limit: request a"
+            " replacement.",
         ),
         Rule(
             "pages-pending",
@@ -83,7 +83,7 @@ RULES = {
         Rule(
             "remap-failure",
             "remap failed",
-            "A bad memory row could not be replaced: there is no spare left. A case for the warranty.",
+            "A bad memory row could not be replaced: there is no spare left. Request a replacement.",
         ),
         Rule(
             "hot-throttle",

@@ -47,7 +47,7 @@ def test_a_config_error_is_2_lists_everything_and_writes_nothing(tmp_path: Path)
         assert done.stderr.splitlines() == [
             "gpumon-static: config.ini: 3 problems",
             "  - common.host: unknown key; the nearest known one is common.hosts",
-            "  - common.hosts: missing; it names the machines to ask",
+            "  - common.hosts: missing; it lists the hosts to ask",
             "  - fetch.workers: must be a whole number from 1 to 1000, not 0",
         ]
     assert [p.name for p in tmp_path.iterdir()] == ["config.ini"]

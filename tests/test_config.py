@@ -130,7 +130,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "fetch.host_keys: must be 'strict' or 'accept-new', not 'lax'",
         "busy.memory: must be a number from 0 to 100, not True",
         "[hosts.c]: unknown host in common.hosts; the nearest known one is [hosts.b]",
-        "hosts.c.note: must be a text in quotes, not 1",
+        "hosts.c.note: must be a quoted string, not 1",
         "hosts.b.grop: unknown key; the nearest known one is hosts.b.group",
         "common.hosts: a is named twice",
         f"key_filename: {tmp_path}/nokey cannot be read: No such file or directory",
@@ -142,7 +142,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     [
         ("[common]\nuser = 'x'\n", "common.hosts: missing"),
         ("[common]\nhosts = ''\n", "common.hosts: missing"),
-        ("[common]\nhosts = []\n", "names no host"),
+        ("[common]\nhosts = []\n", "lists no hosts"),
         ("[common]\nhosts = 3\n", "must be a list of host names"),
         ("[common]\nhosts = ['a:0']\n", "port number from 1 to 65535"),
         ("[common]\nhosts = ['a:ssh']\n", "port number from 1 to 65535"),
@@ -245,7 +245,7 @@ def test_old_files_may_name_people_and_disks_too(tmp_path: Path) -> None:
             "[site]\nignore_faults = ['ecc']",
             "ecc: unknown rule of health; the nearest known one is ecc-errors",
         ),
-        ("[users]\nada = 3", "users.ada: must be a text in quotes, not 3"),
+        ("[users]\nada = 3", "users.ada: must be a quoted string, not 3"),
         ("users = 3", "users: must be a section"),
     ],
 )

@@ -110,7 +110,7 @@ def test_slices_faults_disks_and_ghosts_reach_the_csv_and_the_page(
         "GPU 1: lost",
         "29 GB held by no process",
         "Ada Lovelace",
-        "not told per slice",
+        "not reported per slice",
     ):
         assert words in page, words
     assert "s3cret" not in page, "command lines are collected, and not shown"

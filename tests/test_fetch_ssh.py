@@ -182,7 +182,7 @@ def test_a_host_that_takes_the_connection_and_says_nothing(gpu_hosts: GpuHosts, 
             tmp_path, f"127.0.0.1:{port}", more="[hosts.'127.0.0.1']\nconnect_timeout = 1\n"
         )
         done = gpumon("fetch", "-c", config)
-    assert_failed(done, tmp_path, "127.0.0.1", "timeout", "says nothing for 1 s")
+    assert_failed(done, tmp_path, "127.0.0.1", "timeout", "sent no SSH banner within 1 s")
 
 
 def test_a_host_that_drops_every_packet(gpu_hosts: GpuHosts, tmp_path: Path) -> None:

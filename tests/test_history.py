@@ -345,8 +345,8 @@ def test_a_clock_that_is_put_back_a_little_is_waited_for(tmp_path: Path) -> None
     lab.runs([10, 15], busy_gpu())
     assert lab.everything() == before
     assert lab.said == [
-        "history: the clock was put back; runs are added again in 1800 s",
-        "history: the clock was put back; runs are added again in 1500 s",
+        "history: the clock was put back; recording resumes in 1800 s",
+        "history: the clock was put back; recording resumes in 1500 s",
     ]
     lab.runs([45], busy_gpu())
     # 9:00 to 9:10, 9:40 to 9:45.

@@ -212,7 +212,7 @@ def test_the_command_gets_the_event_as_json(tmp_path: Path) -> None:
         "status": "timeout",
         "gpus": [],
     }
-    assert document["text"].startswith("n1 fails since 14 Nov ")
+    assert document["text"].startswith("n1 has been failing since 14 Nov ")
 
 
 def test_a_one_line_command_has_it_in_its_environment(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_the_config_names_the_events_there_are(tmp_path: Path) -> None:
     )
     done = gpumon("fetch", cwd=tmp_path)
     assert done.returncode == 2
-    assert "notify.events: 'host-gone' is no event; there are: host-down, host-up" in done.stderr
+    assert "notify.events: 'host-gone' is not an event; choose from: host-down, host-up" in done.stderr
     assert "notify.command: is not a command line" in done.stderr
 
 

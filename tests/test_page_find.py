@@ -231,7 +231,7 @@ def test_the_compact_view_is_small_and_keeps_the_tooltips(page: Page) -> None:
     expect(page.locator(".tip")).to_contain_text("alice")
 
 
-# Where do I run?
+# Where can I run?
 
 
 def answers(page: Page) -> list[str]:

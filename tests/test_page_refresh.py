@@ -163,7 +163,7 @@ def test_after_two_missed_intervals_a_banner_says_so_and_the_colours_go(open_pag
     page.clock.set_system_time(READ_AT + timedelta(minutes=12))
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator(".banner")).to_have_text(
-        "The data is 12 min old: 2 runs did not come. What you see was true at 14 Nov 2025, 09:10 UTC."
+        "The data is 12 min old: 2 updates were missed. What you see was true at 14 Nov 2025, 09:10 UTC."
     )
     red, green, blue = (int(part) for part in page.evaluate(surface)[4:-1].split(","))
     assert max(red, green, blue) - min(red, green, blue) < 8

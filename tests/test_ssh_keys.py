@@ -240,7 +240,7 @@ def test_a_wrong_command_in_the_config_is_not_shown(tmp_path: Path) -> None:
     )
     done = gpumon("fetch", "-c", config)
     assert done.returncode == 2
-    assert "common.password_command: must be a command line in quotes" in done.stderr
+    assert "common.password_command: must be a quoted command line" in done.stderr
     assert "common.key_passphrase_command: is not a command line: no closing quotation" in done.stderr
     assert SECRET not in done.stderr
 

@@ -111,7 +111,7 @@ def test_memory_of_processes_that_ended_is_told_with_the_amount() -> None:
 def test_a_slice_says_that_its_utilization_is_not_told_and_with_whom_it_shares() -> None:
     cut = tuple(replace(s, gpu_instance=1) for s in slices(2))
     facts = {f.label: f.value for f in card_of(gpu(mig_mode=True, slices=cut)).tooltip.facts}
-    assert facts["Utilization"] == "not told per slice"
+    assert facts["Utilization"] == "not reported per slice"
     assert facts["Memory shared with"] == "slice 1"
 
 

@@ -173,7 +173,9 @@ def _look_at_ps(host: HostConfig, sections: Mapping[str, str], record: Record) -
     elif not table.entries:
         record.warn(Step.PS, "no ps and no /proc: nobody's name will be shown", *advice.no_ps(host))
     elif all(entry.elapsed_s is None for entry in table.entries.values()):
-        record.warn(Step.PS, "ps is a small one: names are shown, run times are not", *advice.no_ps(host))
+        record.warn(
+            Step.PS, "ps lacks elapsed times: names are shown, run times are not", *advice.no_ps(host)
+        )
     else:
         record.done(Step.PS, "tells users and run times")
 

@@ -48,10 +48,10 @@ def main() -> None:
 @click.option("--only", metavar="NODESET", help="Ask only these hosts, keep the others' rows.")
 @click.option("--strict", is_flag=True, help=f"Exit with {STRICT_EXIT} when any host failed.")
 @click.option(
-    "--changes", is_flag=True, help="Tell only of hosts that failed or came back since the last run."
+    "--changes", is_flag=True, help="Report only hosts that went down or came back since the last run."
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing about hosts that failed.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell each host's state and time.")
+@click.option("-q", "--quiet", is_flag=True, help="Report nothing about hosts that failed.")
+@click.option("-v", "--verbose", is_flag=True, help="Report each host's state and time.")
 def fetch(
     config_path: Path | None, only: str | None, strict: bool, changes: bool, quiet: bool, verbose: bool
 ) -> None:
@@ -107,7 +107,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
 @command
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
 @click.option("--hosts", metavar="HOSTS", help="With commas; node sets too: gpu[01-08],node9:2222")
-@click.option("--user", help="Who logs in there.  [default: you]")
+@click.option("--user", help="SSH user.  [default: you]")
 @click.option("--key", metavar="PATH", help="The private key.  [default: the agent's, or those in ~/.ssh]")
 @click.option("--site", metavar="DIR", help="Where the page goes.  [default: site, beside the config]")
 @click.option("--data", metavar="DIR", help="Where the data goes.  [default: data, beside the config]")

@@ -32,7 +32,7 @@ since_option = click.option(
     default="30d",
     show_default=True,
     callback=_moment,
-    help="How far back; or a date.",
+    help="Period (30d) or start date.",
 )
 
 

@@ -47,14 +47,14 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, value: str | 
 
 
 nodes_option = click.option(
-    "-n", "--nodes", metavar="REGEX", callback=_regex, help="Only hosts whose name has it."
+    "-n", "--nodes", metavar="REGEX", callback=_regex, help="Only hosts whose name matches."
 )
 units_option = click.option(
     "--units",
     type=click.Choice(UNIT_NAMES, case_sensitive=False),
     default="gib",
     show_default=True,
-    help="Of memory.",
+    help="Memory unit.",
 )
 
 
@@ -156,7 +156,7 @@ def top(
     config = config_file.load(config_file.find(config_path), need_keys=True)
     hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
     if not hosts:
-        raise click.UsageError("no host of the config has such a name")
+        raise click.UsageError("no configured host matches")
     allow_any_text()
     look = Look(units, processes, details, me=who_am_i())
     run_top(config, hosts, look, interval, output, now)
@@ -168,7 +168,7 @@ def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "-n", "--number", type=click.IntRange(1, 1024), default=1, help="GPUs on one host.  [1]"
         ),
         click.option("--memory", metavar="SIZE", callback=_memory_mib, help="Free on each, such as 40G."),
-        click.option("--model", metavar="TEXT", help="In the name of the GPU, such as A100."),
+        click.option("--model", metavar="TEXT", help="GPU name contains, such as A100."),
         click.option(
             "--from",
             "address",
@@ -186,7 +186,7 @@ def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command
 @_wanted_options
-@click.option("--old", is_flag=True, help="Take data that is no longer renewed, too.")
+@click.option("--old", is_flag=True, help="Accept stale data.")
 def free(
     config_path: Path | None,
     number: int,

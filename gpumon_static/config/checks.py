@@ -25,7 +25,7 @@ class Wrong(ValueError):
 
 def string(value: Any, _base: Path) -> str:
     if not isinstance(value, str):
-        raise Wrong(f"must be a text in quotes, not {shown(value)}")
+        raise Wrong(f"must be a quoted string, not {shown(value)}")
     return value
 
 
@@ -59,7 +59,7 @@ def choice(*words: str) -> Check:
 def path(value: Any, base: Path) -> Path:
     """Relative paths are relative to the config file, wherever the command is run."""
     if not isinstance(value, str) or not value or "\0" in value:
-        raise Wrong(f"must be a path in quotes, not {shown(value)}")
+        raise Wrong(f"must be a quoted path, not {shown(value)}")
     try:
         return base / Path(value).expanduser()
     except RuntimeError as error:
@@ -91,16 +91,16 @@ def command_line(value: Any, _base: Path) -> tuple[str, ...]:
     except ValueError as error:
         raise Wrong(f"is not a command line: {str(error).lower()}") from error
     if not words:
-        raise Wrong("must be a command line in quotes")
+        raise Wrong("must be a quoted command line")
     return tuple(str(Path(word).expanduser()) if word.startswith("~/") else word for word in words)
 
 
 def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
     entries = split_commas(value) if isinstance(value, str) else value
     if not isinstance(entries, list) or not all(isinstance(e, str) for e in entries):
-        raise Wrong(f"must be a list of host names, or one text with commas, not {shown(value)}")
+        raise Wrong(f"must be a list of host names, or one string with commas, not {shown(value)}")
     if not entries:
-        raise Wrong("names no host")
+        raise Wrong("lists no hosts")
     try:
         return tuple(host for entry in entries for host in expand(entry))
     except BadHost as error:
@@ -123,7 +123,7 @@ def page_file(value: Any, _base: Path) -> str:
 def texts(value: Any, _base: Path) -> tuple[str, ...]:
     listed = split_commas(value) if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
-        raise Wrong(f"must be a list of texts, not {shown(value)}")
+        raise Wrong(f"must be a list of strings, not {shown(value)}")
     return tuple(listed)
 
 
@@ -131,7 +131,7 @@ def event_types(value: Any, base: Path) -> tuple[str, ...]:
     named = texts(value, base)
     unknown = [name for name in named if name not in EVENT_TYPES]
     if unknown:
-        raise Wrong(f"{unknown[0]!r} is no event; there are: {', '.join(EVENT_TYPES)}")
+        raise Wrong(f"{unknown[0]!r} is not an event; choose from: {', '.join(EVENT_TYPES)}")
     return named
 
 

@@ -98,7 +98,7 @@ def _section(name: str, kind: type, table: Any, base: Path, problems: list[str])
         if given == "" and not f.metadata["empty"]:
             given = f.default
         if given is MISSING:
-            problems.append(f"{name}.{key_name}: missing; it names the machines to ask")
+            problems.append(f"{name}.{key_name}: missing; it lists the hosts to ask")
             given = ()
         elif given is not None:
             try:
@@ -132,7 +132,7 @@ def _users(table: Any, problems: list[str]) -> dict[str, str]:
         return {}
     for login, name in table.items():
         if not isinstance(name, str):
-            problems.append(f"users.{login}: must be a text in quotes, not {shown(name)}")
+            problems.append(f"users.{login}: must be a quoted string, not {shown(name)}")
     return {login: name for login, name in table.items() if isinstance(name, str) and name}
 
 

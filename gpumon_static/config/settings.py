@@ -113,7 +113,7 @@ class SiteConfig:
     title: str = key("GPU Monitor", string)
     refresh: int = key(60, integer(0, 86400))
     interval: int = key(300, integer(1, 86400))
-    """Seconds between two runs of fetch, as cron has it: the page says when two of them did not come."""
+    """Seconds between two runs of fetch, as cron has it: the page reports when two of them were missed."""
     accent: str | None = key(None, colour)
     logo: Path | None = key(None, path)
     footer: str | None = key(None, string)

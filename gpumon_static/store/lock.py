@@ -38,6 +38,5 @@ def _said_by_the_other(content: str, now: datetime) -> str:
         return "another fetch is running"
     seconds = max(0, round((now - since).total_seconds()))
     return (
-        f"another fetch is running since {since.astimezone():%H:%M:%S} ({seconds} s, process {pid});"
-        " this one leaves everything to it"
+        f"another fetch is running since {since.astimezone():%H:%M:%S} ({seconds} s, process {pid}); exiting"
     )

@@ -26,7 +26,8 @@ def tell(event: Event, *, with_error: bool = True) -> News:
         error = f" {event.error}." if event.error and with_error else ""
         since = f"{event.since.astimezone():%d %b %H:%M %Z}"
         return News(
-            f"{event.host} gives no data: {event.status}", f"{event.host} fails since {since}.{error}"
+            f"{event.host} gives no data: {event.status}",
+            f"{event.host} has been failing since {since}.{error}",
         )
     if event.type == "host-up":
         return News(f"{event.host} is back", f"It gave no data for {duration(event.lasted_s)}.")

@@ -48,7 +48,7 @@ def _old(document: dict[str, Any], now: datetime) -> str:
     if not fetched:
         return "there is no data yet: no host has been asked"
     age = duration((now - datetime.fromisoformat(fetched)).total_seconds())
-    return f"the data is {age} old: fetch does not run any more (--old takes it all the same)"
+    return f"the data is {age} old: fetch seems to have stopped (--old accepts it)"
 
 
 def wait(

@@ -96,7 +96,7 @@ def shown_names(names: Sequence[str], *, short: bool) -> dict[str, str]:
 
 
 def not_read(hosts: Sequence[SurveyedHost], names: dict[str, str]) -> Iterator[Text]:
-    """Told in full: the end of a reason is often the way to mend it."""
+    """Told in full: the end of a reason is often the way to fix it."""
     failed = [host for host in hosts if not host.ok]
     longest = max((len(names[host.name]) for host in failed), default=0)
     for host in failed:

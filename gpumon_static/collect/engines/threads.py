@@ -116,7 +116,7 @@ def _late(late: _Running, now: float, deadline: float | None, at: datetime) -> H
     elif deadline is not None:
         reason = f"not finished when the run's deadline of {deadline:g} s came"
     else:
-        reason = f"stuck: no answer {spent:.0f} s after the start, past every limit"
+        reason = f"gave up: the reader hung, no answer {spent:.0f} s after the start"
     return HostReading(late.host.name, at, Status.TIMEOUT, reason, spent)
 
 

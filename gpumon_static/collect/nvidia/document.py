@@ -118,8 +118,8 @@ def _root(document: str) -> Element:
         pass
     try:
         # Some drivers print names as they are: `<script>` is a legal one of a process.
-        mended = _PROCESS_NAME.sub(lambda m: escape(unescape(m[0])), document)
-        return _without_namespaces(fromstring(_BARE_AMPERSAND.sub("&amp;", mended)))
+        repaired = _PROCESS_NAME.sub(lambda m: escape(unescape(m[0])), document)
+        return _without_namespaces(fromstring(_BARE_AMPERSAND.sub("&amp;", repaired)))
     except ParseError as error:
         raise HostError(Status.BAD_OUTPUT, f"nvidia-smi's XML is not well-formed: {error}") from error
     except DefusedXmlException as error:

@@ -137,7 +137,7 @@ def greeted(wire: Wire, to: Endpoint, budget: Budget) -> Line:
             raise HungUp(to)
     except TimeoutError as error:
         wire.close()
-        reason = f"{to} takes connections and says nothing for {budget.seconds:g} s"
+        reason = f"{to} accepted the connection but sent no SSH banner within {budget.seconds:g} s"
         raise HostError(Status.TIMEOUT, reason) from error
     except OSError as error:
         wire.close()
@@ -182,5 +182,5 @@ def _connect_error(error: OSError | None, to: Endpoint, budget: Budget) -> HostE
         return HostError(Status.TIMEOUT, f"no answer from {to} within {budget.seconds:g} s")
     reason = (error.strerror if error else None) or str(error)
     if error is not None and error.errno in _UNREACHABLE:
-        return HostError(Status.UNREACHABLE, f"no way to {to}: {reason.lower()}")
+        return HostError(Status.UNREACHABLE, f"no route to {to}: {reason.lower()}")
     return HostError(Status.ERROR, f"cannot connect to {to}: {reason}")

@@ -1,4 +1,4 @@
-"""Who we are: keys, then the password, until the host is content."""
+"""SSH authentication: keys, then the password."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Base units (bytes, seconds, watts, degrees Celsius, ratios from 0 to 1), no timestamps. What is not known has
 no sample: the GPUs of a host that did not answer are absent, and its `gpumon_host_up` is 0. When the data was
-read is a metric of its own, so that a file that is no longer renewed does not look alive.
+read is a metric of its own, so that a stale file does not look fresh.
 """
 
 from __future__ import annotations

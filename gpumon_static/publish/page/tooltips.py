@@ -129,7 +129,7 @@ def _ghost_facts(gpu: Gpu, mig: MigDevice | None, busy: BusyConfig) -> list[Fact
         numbers = ", ".join(str(other.index) for other in beside)
         facts.append(Fact("Memory shared with", f"slice {numbers}"))
     if mig:
-        facts.append(Fact("Utilization", "not told per slice"))
+        facts.append(Fact("Utilization", "not reported per slice"))
     return facts
 
 

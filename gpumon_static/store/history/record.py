@@ -108,7 +108,7 @@ def _check_clock(connection: sqlite3.Connection, now: int, say: Say) -> bool:
     if ahead <= 0:
         return True
     if ahead <= SMALL_JUMP_S:
-        say(f"history: the clock was put back; runs are added again in {ahead} s")
+        say(f"history: the clock was put back; recording resumes in {ahead} s")
         return False
     forget_from(connection, now // HOUR)
     restart(connection, now // HOUR * HOUR - 1)
