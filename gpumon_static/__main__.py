@@ -1,5 +1,24 @@
-"""`python -m gpumon_static`: the same as `gpumon-static`."""
+"""The console script, and `python -m gpumon_static`: signals are handled before anything is imported."""
 
-from gpumon_static.commands.exits import run
+import os
+import signal
+from types import FrameType
 
-run()
+
+def run() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end_at_once)
+    from gpumon_static.commands.exits import run_command
+
+    run_command()
+
+
+def end_at_once(number: int, _frame: FrameType | None) -> None:
+    """While importing, nothing is to be tidied up."""
+    os.write(2, b"gpumon-static: interrupted\n")
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    run()

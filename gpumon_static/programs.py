@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 MOST_ERRORS = 64 * 1024
@@ -40,6 +41,7 @@ class Programs:
 
     def __init__(self) -> None:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._have_families: set[int] = set()
         self._lock = threading.Lock()
         self._over = False
 
@@ -54,7 +56,7 @@ class Programs:
     def end(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
             if self._running.pop(process.pid, None):
-                _kill(process)
+                self._kill(process)
         with process:
             pass
 
@@ -62,7 +64,13 @@ class Programs:
         with self._lock:
             self._over = True
             for process in self._running.values():
-                _kill(process)
+                self._kill(process)
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        if process.pid in self._have_families and process.poll() is None:
+            kill_with_descendants(process)
+        else:
+            _kill(process)
 
     def run(
         self,
@@ -72,14 +80,18 @@ class Programs:
         seconds: float,
         enough: Enough = lambda _: False,
         spare_children: bool = False,
+        has_family: bool = False,
         **options: Any,
     ) -> Finished:
         """Raises `Late`, what `enough` raises, and `OSError` where it cannot be started.
 
+        `has_family`: it starts others in sessions of their own, which are to end with it.
         `spare_children`: what a program that ended well has left running, such as a mailer, goes on.
         """
         pipe = subprocess.PIPE
         process = self.start(arguments, **{"stdin": pipe, "stdout": pipe, "stderr": pipe} | options)
+        if has_family:
+            self._have_families.add(process.pid)
         finished = None
         try:
             finished = _exchange(process, stdin, time.monotonic() + seconds, enough)
@@ -95,6 +107,31 @@ class Programs:
             self._running.pop(process.pid, None)
         with process:
             pass
+
+
+def kill_with_descendants(process: subprocess.Popen[bytes]) -> None:
+    """End a program, and what it has started in sessions of their own, which outlive it otherwise."""
+    started = _descendants(process.pid)
+    with suppress(ProcessLookupError, PermissionError):
+        process.kill()
+    for pid in started:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def _descendants(root: int) -> list[int]:
+    """By /proc, where there is one."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            # The name in brackets may hold anything; what follows the last one is in order.
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found[1:]
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -14,6 +14,10 @@ UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86
 EXAMPLES = "'30m', '24h', '7d', '2w' or '1y'"
 
 
+def utc_now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
 def utc_text(time: datetime, *, exact: bool = False) -> str:
     """ISO 8601 in UTC: `2025-11-14T09:10:00Z`. `exact`: with parts of a second, where there are any."""
     return time.astimezone(UTC).isoformat(timespec="auto" if exact else "seconds").replace("+00:00", "Z")

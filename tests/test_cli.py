@@ -19,7 +19,7 @@ from tests.command import PROGRAM, gpumon
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     code = (
-        "import sys; from gpumon_static.commands.exits import run; sys.argv = ['gpumon-static', '--help']\n"
+        "import sys; from gpumon_static.__main__ import run; sys.argv = ['gpumon-static', '--help']\n"
         "try: run()\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "print(sorted({'pandas', 'numpy', 'paramiko', 'cryptography', 'jinja2', 'rich'} & set(sys.modules)))"

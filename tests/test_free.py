@@ -257,7 +257,7 @@ def test_amounts_of_memory(page: Path, written: str, mib: int) -> None:
 
 def test_free_imports_nothing_heavy(page: Path) -> None:
     code = (
-        f"import sys; from gpumon_static.commands.exits import run; sys.argv = ['x', 'free', '--plain', '--from', {str(page)!r}]\n"
+        f"import sys; from gpumon_static.__main__ import run; sys.argv = ['x', 'free', '--plain', '--from', {str(page)!r}]\n"
         "try: run()\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "print(sorted({'pandas', 'numpy', 'paramiko', 'cryptography', 'jinja2', 'rich'} & set(sys.modules)))"

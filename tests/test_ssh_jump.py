@@ -71,8 +71,9 @@ def statuses(directory: Path) -> dict[str, str]:
 
 
 @root_only
+@pytest.mark.parametrize("processes", [1, 3])
 def test_a_jump_host_is_logged_in_to_once_for_all_hosts_behind_it(
-    gpu_hosts: GpuHosts, inner_network: list[str], tmp_path: Path
+    gpu_hosts: GpuHosts, inner_network: list[str], tmp_path: Path, processes: int
 ) -> None:
     addresses = [gpu_hosts.add_xml(xml(f"behind{i}")) for i in range(24)]
     with (
@@ -82,7 +83,8 @@ def test_a_jump_host_is_logged_in_to_once_for_all_hosts_behind_it(
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((addresses[0], inner.port))
         names = [f"gpu{i}" for i in range(24)]
-        config = write_config(gpu_hosts, tmp_path, names, jump_config(gpu_hosts, jump, inner.port, addresses))
+        text = jump_config(gpu_hosts, jump, inner.port, addresses)
+        config = write_config(gpu_hosts, tmp_path, names, text, f"processes = {processes}\n")
         done = gpumon("fetch", "-c", config)
         assert (done.returncode, done.stderr) == (0, "")
         assert (jump.logins, inner.logins) == (1, 24)

@@ -157,7 +157,10 @@ def test_a_certificate_beside_the_key(gpu_hosts: GpuHosts, tmp_path: Path) -> No
             assert gpumon("fetch", "-c", config).stderr == ""
 
 
-def test_a_passphrase_command_is_run_once_for_all_hosts(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_passphrase_command_is_run_once_for_all_hosts(
+    gpu_hosts: GpuHosts, tmp_path: Path, processes: int
+) -> None:
     key = keygen(tmp_path / "key")
     encrypt(key)
     (tmp_path / "secret").write_text(f"#!/bin/sh\necho ran >> {tmp_path}/count\necho {SECRET}\n")
@@ -165,6 +168,7 @@ def test_a_passphrase_command_is_run_once_for_all_hosts(gpu_hosts: GpuHosts, tmp
     addresses = [gpu_hosts.add_xml(xml("unlocked")) for _ in range(6)]
     common = f"key_filename = '{key}'\nkey_passphrase_command = \"'{tmp_path}/secret'\"\n"
     config = config_with(gpu_hosts, tmp_path, *addresses, common=common)
+    config.write_text(config.read_text().replace("[fetch]", f"[fetch]\nprocesses = {processes}"))
     with authorized(gpu_hosts, key.with_suffix(".pub")):
         done = gpumon("--debug", "fetch", "-v", "-c", config)
     assert {row["status"] for row in rows(tmp_path / "data/load_data.csv")} == {"ok"}

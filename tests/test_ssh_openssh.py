@@ -212,3 +212,17 @@ def test_control_master_stays_and_is_used(gpu_hosts: GpuHosts, tmp_path: Path) -
             ["ssh", "-O", "exit", "-o", f"ControlPath={control}", host], capture_output=True, check=False
         )
     assert log.read_text().count("Accepted publickey") == before + 1
+
+
+def test_the_end_of_no_answer_is_lost(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    """A hundred healthy hosts: in 0.1.0 every run lost some, `the answer was cut off`."""
+    addresses = [gpu_hosts.add_xml(xml(f"end{number}")) for number in range(100)]
+    more = "transport = 'openssh'\nworkers = 24\ncommand_timeout = 60\n"
+    config = (
+        gpu_hosts.config(tmp_path, *addresses, more=more).read_text().replace("command_timeout = 10\n", "")
+    )
+    (tmp_path / "config.ini").write_text(config.replace("connect_timeout = 5", "connect_timeout = 30"))
+    done = gpumon("fetch", "-c", tmp_path / "config.ini", timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = {row["gpu_uuid"] for row in rows(tmp_path / "data/load_data.csv")}
+    assert found == {f"GPU-end{number}" for number in range(100)}

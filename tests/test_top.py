@@ -207,7 +207,7 @@ def test_ctrl_z_gives_the_terminal_back_for_as_long_as_it_sleeps(lab: Lab) -> No
 def test_an_error_of_ours_gives_the_terminal_back_and_is_told(lab: Lab) -> None:
     code = (
         "import sys, gpumon_static.terminal.top as top\n"
-        "from gpumon_static.commands.exits import run\n"
+        "from gpumon_static.__main__ import run\n"
         "def broken(*_): raise RuntimeError('drawing failed')\n"
         "top.frame = broken\n"
         "sys.argv = ['gpumon-static', 'top', '-n', 'chem-01']\n"

@@ -153,14 +153,15 @@ def examine(host: HostConfig, read: Readers, record: Record) -> HostReading:
 
 def _examine(host: HostConfig, read: Readers, record: Record) -> HostReading:
     started = time.monotonic()
-    output = read.output(host, record)
+    raw = read.raw(host, record)
+    output = framing.decoded(raw)
     sections = framing.sections(output)
     before = len(output[: output.index(framing.BEGIN_MARK.decode())].strip().splitlines())
     chatter = f", after {before} lines that the login shell printed" if before else ""
     record.done(Step.SHELL, f"sh ran the probe{chatter}")
     _look_at_ps(host, sections, record)
     _look_at_clock(host, sections, record)
-    reading = read.parse(host, output)
+    reading = read.parse(host, raw)
     _look_at_gpus(host, reading, record)
     return replace(reading, fetch_seconds=round(time.monotonic() - started, 3))
 

@@ -25,6 +25,7 @@ class LocalReader:
                 framing.stdin(host),
                 seconds=host.command_timeout,
                 enough=framing.arrived(trace),
+                has_family=True,
             )
         except Late:
             raise HostError(

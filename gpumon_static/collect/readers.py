@@ -21,6 +21,7 @@ from gpumon_static.programs import Programs
 from gpumon_static.times import Clock
 
 if TYPE_CHECKING:
+    from gpumon_static.collect.ssh.passwords import SecretSource
     from gpumon_static.collect.ssh.reader import SshReader
 
 RawRead = Callable[[HostConfig, Trace], bytes]
@@ -34,16 +35,17 @@ class Readers:
 
     def __call__(self, host: HostConfig) -> HostReading:
         started = time.monotonic()
-        output = self.output(host)
+        output = self.raw(host)
         seconds = round(time.monotonic() - started, 3)
         return replace(self.parse(host, output), fetch_seconds=seconds)
 
-    def parse(self, host: HostConfig, output: str) -> HostReading:
-        return reading.parse(host.name, output, self.clock())
+    def raw(self, host: HostConfig, trace: Trace = SILENT) -> bytes:
+        """What the probe printed on this host, as it came; raises `HostError`."""
+        return self._way_to(host)(host, trace)
 
-    def output(self, host: HostConfig, trace: Trace = SILENT) -> str:
-        """What the probe says on this host; raises `HostError`."""
-        return framing.decoded(self._way_to(host)(host, trace))
+    def parse(self, host: HostConfig, output: bytes) -> HostReading:
+        """Raises `HostError` where there is no reading in it."""
+        return reading.parse(host.name, framing.decoded(output), self.clock())
 
     def patience(self, host: HostConfig) -> float:
         """Seconds after which a host that has not answered is stuck."""
@@ -77,8 +79,11 @@ class ReaderFactory:
     hosts: tuple[HostConfig, ...]
     clock: Clock
 
-    def open(self) -> Readers:
-        """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used."""
+    def open(self, secrets: SecretSource | None = None) -> Readers:
+        """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used.
+
+        `secrets`: who tells passwords; by default the commands of the config are run here.
+        """
         by_ssh = [host for host in self.hosts if host.transport == "paramiko"]
         programs = Programs()
         if not by_ssh:
@@ -86,4 +91,4 @@ class ReaderFactory:
         # paramiko is half of the time to start: a run without SSH does without it.
         from gpumon_static.collect.ssh.reader import open_reader
 
-        return Readers(self.clock, programs, open_reader(self.config_path, by_ssh, programs))
+        return Readers(self.clock, programs, open_reader(self.config_path, by_ssh, programs, secrets))

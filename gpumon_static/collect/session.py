@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpumon_static.collect import reading
-from gpumon_static.collect.probe import framing
 from gpumon_static.collect.readers import Readers
 from gpumon_static.collect.ssh import openssh
 from gpumon_static.collect.ssh.connect import Budget
@@ -65,13 +63,13 @@ class Session:
                 with self._turn:
                     started = time.monotonic()
                     self._connect()
-            output = framing.decoded(self._output())
+            output = self._output()
         except BaseException:
             self._has_failed = True
             self._disconnect()
             raise
         seconds = round(time.monotonic() - started, 3)
-        return replace(reading.parse(self._host.name, output, self._readers.clock()), fetch_seconds=seconds)
+        return replace(self._readers.parse(self._host, output), fetch_seconds=seconds)
 
     def close(self) -> None:
         self._disconnect()
@@ -96,7 +94,7 @@ class Session:
 
     def _output(self) -> bytes:
         if self._host.transport == "local":
-            return self._readers.output(self._host).encode()
+            return self._readers.raw(self._host)
         if self._host.transport == "openssh":
             return OpensshReader(self._readers.programs, self._control_path)(self._host, SILENT)
         from gpumon_static.collect.ssh.reader import run_probe

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import traceback
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -14,12 +16,34 @@ from gpumon_static.commands.cli import main
 from gpumon_static.errors import GpumonError
 
 BROKEN_PIPE_EXIT = 141
+TIDY_S = 1.5
+"""Seconds in which an interrupted command may close what it has open."""
 COMPLETION = "_GPUMON_STATIC_COMPLETE"
 
 
-def run() -> NoReturn:
+class Stopped(KeyboardInterrupt):
+    """A signal asks the command to end: what is open is closed on the way out."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__()
+
+
+def run_command() -> NoReturn:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
     _complete()
     _leave(_run())
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    # A second signal, or tidying up that takes too long, ends it at once.
+    for again in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(again, lambda *_: os._exit(128 + number))
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
+    signal.setitimer(signal.ITIMER_REAL, TIDY_S)
+    raise Stopped(number)
 
 
 def _complete() -> None:
@@ -44,9 +68,9 @@ def _run() -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stop:
         click.echo("gpumon-static: interrupted", err=True)
-        return 130
+        return 128 + (stop.number if isinstance(stop, Stopped) else signal.SIGINT)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
     except BrokenPipeError:

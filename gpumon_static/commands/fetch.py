@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpumon_static.collect.engines.threads import ask
+from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.choose import choose

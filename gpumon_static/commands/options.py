@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from gpumon_static.times import utc_now as now
 
-def now() -> datetime:
-    return datetime.now(UTC).replace(microsecond=0)
+__all__ = ["command", "config_option", "debug_option", "now"]
 
 
 def _remember_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

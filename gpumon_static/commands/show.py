@@ -69,7 +69,7 @@ def chosen_readings(survey: Survey, choice: Choice) -> list[HostReading]:
 
 def ask_now(config: Config, choice: Choice, clock: Clock) -> list[HostReading]:
     """Beside a fetch that may be running: no lock, and nothing is written."""
-    from gpumon_static.collect.engines.threads import ask
+    from gpumon_static.collect.engines.ask import ask
     from gpumon_static.collect.readers import ReaderFactory
 
     hosts = tuple(host for host in config.hosts if not choice.nodes or choice.nodes.search(host.name))

@@ -63,6 +63,8 @@ class CommonConfig:
 @dataclass(frozen=True)
 class FetchConfig:
     workers: int = key(64, integer(1, 1000))
+    processes: int = key(0, integer(0, 256))
+    """Worker processes, among which the workers are divided; 0: one, or from 200 hosts on one per core."""
     connect_timeout: float = key(10.0, real(0.1, 600), per_host=True)
     command_timeout: float = key(30.0, real(0.1, 3600), per_host=True)
     deadline: float = key(240.0, real(0.1, 86400))

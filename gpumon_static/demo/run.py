@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import shlex
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,8 +48,6 @@ def demo(
 
     `days`: how much of a past the lab has.
     """
-    # kill ends it as Ctrl-C does: nothing is left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _own(directory), DemoCluster(spec, directory, clock()) as cluster:
         config_path = directory / "config.ini"
         config_path.write_text(cluster.config_text(), encoding="utf-8")

@@ -55,6 +55,7 @@ class Screen:
         for number in ENDING:
             self._handlers[number] = signal.signal(number, _end)
         self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._suspend)
+        self._handlers[signal.SIGINT] = signal.getsignal(signal.SIGINT)
         self._take()
         return self
 
@@ -65,7 +66,6 @@ class Screen:
         for number in (*ENDING, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         self._give_back()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         for kept, handler in self._handlers.items():
             signal.signal(kept, handler)
 

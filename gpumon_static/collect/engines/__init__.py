@@ -1,4 +1,5 @@
-"""Hosts and a recipe for their readers come in; one reading per host goes out, in order, by the deadline.
+"""A recipe for the readers of some hosts comes in; one reading per host goes out, in order, by the deadline.
 
-Each engine keeps that one contract. What is asked, and how an answer is read, does not belong here.
+ask.py chooses the engine and keeps that contract, processes.py watches over worker processes, worker.py is
+one of them, threads.py asks many hosts at once inside it. How a host is asked does not belong here.
 """

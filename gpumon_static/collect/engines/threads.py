@@ -61,10 +61,13 @@ def fan_out(
     *,
     workers: int,
     deadline: float,
+    whole_deadline: float | None = None,
     clock: Clock,
     patience: Patience = past_its_limits,
+    on_start: Callable[[HostConfig], None] = lambda _: None,
     on_reading: Callable[[HostReading], None] = lambda _: None,
 ) -> list[HostReading]:
+    """`whole_deadline`: that of the run, for words, where this is only what is left of it."""
     waiting = deque(hosts)
     running: dict[str, _Running] = {}
     done: dict[str, HostReading] = {}
@@ -81,8 +84,17 @@ def fan_out(
     while len(done) < len(hosts):
         while waiting and len(running) < workers and time.monotonic() < end:
             host = waiting.popleft()
+            try:
+                threading.Thread(target=_answer, args=(host, read, clock, answers), daemon=True).start()
+            except (RuntimeError, MemoryError) as error:
+                if running:
+                    # As many as the machine allows: the next one when another has ended.
+                    waiting.appendleft(host)
+                    workers = len(running)
+                    break
+                _put_failure(host, HostError(Status.ERROR, f"cannot start a thread: {error}"), clock, answers)
             running[host.name] = _Running(host, time.monotonic(), patience)
-            threading.Thread(target=_answer, args=(host, read, clock, answers), daemon=True).start()
+            on_start(host)
         until = min([end, *(r.limit for r in running.values())])
         try:
             finish(answers.get(timeout=max(0.0, until - time.monotonic())))
@@ -92,21 +104,31 @@ def fan_out(
                 running.update({h.name: _Running(h, now, patience) for h in waiting})
                 waiting.clear()
             for late in [r for r in running.values() if now >= min(r.limit, end)]:
-                finish(_late(late, now, deadline if now >= end else None, clock()))
+                finish(_late(late, now, (whole_deadline or deadline) if now >= end else None, clock()))
     return [done[host.name] for host in hosts]
 
 
 def _answer(host: HostConfig, read: Read, clock: Clock, answers: SimpleQueue[HostReading]) -> None:
     started = time.monotonic()
     try:
-        reading = read(host)
+        answers.put(read(host))
     except HostError as error:
-        reading = HostReading(host.name, clock(), error.status, error.reason, _since(started))
+        _put_failure(host, error, clock, answers, started)
     except Exception as error:
         # A fault of ours with one host must not take the others' readings away.
-        reason = one_line(f"{type(error).__name__}: {error}")
-        reading = HostReading(host.name, clock(), Status.ERROR, reason, _since(started))
-    answers.put(reading)
+        told = one_line(f"{type(error).__name__}: {error}") or type(error).__name__
+        _put_failure(host, HostError(Status.ERROR, told), clock, answers, started)
+
+
+def _put_failure(
+    host: HostConfig,
+    error: HostError,
+    clock: Clock,
+    answers: SimpleQueue[HostReading],
+    started: float | None = None,
+) -> None:
+    spent = round(time.monotonic() - started, 3) if started is not None else None
+    answers.put(HostReading(host.name, clock(), error.status, error.reason, spent))
 
 
 def _late(late: _Running, now: float, deadline: float | None, at: datetime) -> HostReading:
@@ -118,7 +140,3 @@ def _late(late: _Running, now: float, deadline: float | None, at: datetime) -> H
     else:
         reason = f"gave up: the reader hung, no answer {spent:.0f} s after the start"
     return HostReading(late.host.name, at, Status.TIMEOUT, reason, spent)
-
-
-def _since(started: float) -> float:
-    return round(time.monotonic() - started, 3)

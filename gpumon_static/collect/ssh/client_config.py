@@ -17,6 +17,7 @@ import getpass
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,17 @@ class Targets:
         for spec in value.split(","):
             via = self._jump_target(spec.strip(), host, via, (*seen, name))
         return {"via": via}
+
+
+def first_jumps(hosts: Iterable[HostConfig], files: Iterable[Path]) -> dict[str, str]:
+    """The first jump host on the way to each host; those whose way is direct are left out."""
+    targets = Targets(files)
+    found: dict[str, str] = {}
+    for host in hosts:
+        with suppress(HostError):
+            jumps = targets.of(host).jumps if host.transport == "paramiko" else ()
+            found |= {host.name: jumps[0].login} if jumps else {}
+    return found
 
 
 def _target(name: str, host: HostConfig, options: Mapping[str, Any], **more: Any) -> Target:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from gpumon_static.collect.once import Once
-from gpumon_static.collect.ssh.passwords import NoSecret, Secrets
+from gpumon_static.collect.ssh.passwords import NoSecret, SecretSource
 from gpumon_static.collect.ssh.target import Command, Target
 
 DEFAULT_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
@@ -40,7 +40,7 @@ class Identity:
 
 
 class KeyRing:
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: SecretSource) -> None:
         self._secrets = secrets
         self._files = Once(self._load)
         self._agent_lock = threading.Lock()

@@ -6,7 +6,7 @@ import paramiko
 
 from gpumon_static.collect.ssh.connect import Budget
 from gpumon_static.collect.ssh.keys import Identity, KeyRing
-from gpumon_static.collect.ssh.passwords import NoSecret, Secrets
+from gpumon_static.collect.ssh.passwords import NoSecret, SecretSource
 from gpumon_static.collect.ssh.target import Target
 from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.errors import HostError
@@ -18,7 +18,7 @@ def log_in(
     transport: paramiko.Transport,
     target: Target,
     keys: KeyRing,
-    secrets: Secrets,
+    secrets: SecretSource,
     budget: Budget,
     trace: Trace,
 ) -> None:
@@ -56,7 +56,7 @@ def _by_key(
 
 
 def _by_password(
-    transport: paramiko.Transport, target: Target, secrets: Secrets, budget: Budget
+    transport: paramiko.Transport, target: Target, secrets: SecretSource, budget: Budget
 ) -> str | None:
     assert target.password_command
     try:

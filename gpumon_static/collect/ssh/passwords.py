@@ -6,6 +6,8 @@ Not even the command is: `echo hunter2` is one too.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
+from typing import Protocol
 
 from gpumon_static.collect.once import Once
 from gpumon_static.collect.ssh.target import Command
@@ -17,6 +19,12 @@ MOST_BYTES = 64 * 1024
 
 class NoSecret(ValueError):
     """Why a command gave nothing, in words without a secret."""
+
+
+class SecretSource(Protocol):
+    @property
+    def told_by(self) -> Callable[[Command], str]:
+        """The first line that a command prints; raises `NoSecret`."""
 
 
 class Secrets:

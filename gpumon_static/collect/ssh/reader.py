@@ -22,7 +22,7 @@ from gpumon_static.collect.ssh.jump import JumpHosts, Transport
 from gpumon_static.collect.ssh.keys import BadKey, KeyRing
 from gpumon_static.collect.ssh.known_hosts import KnownHosts, Verdict
 from gpumon_static.collect.ssh.login import log_in
-from gpumon_static.collect.ssh.passwords import Secrets
+from gpumon_static.collect.ssh.passwords import Secrets, SecretSource
 from gpumon_static.collect.ssh.target import Target
 from gpumon_static.collect.trace import SILENT, Trace
 from gpumon_static.config.settings import HostConfig
@@ -43,9 +43,9 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 class SshReader:
     """What all hosts of a run share: keys, known hosts and jump hosts."""
 
-    def __init__(self, targets: Targets, programs: Programs) -> None:
+    def __init__(self, targets: Targets, programs: Programs, secrets: SecretSource | None = None) -> None:
         self.targets = targets
-        self.secrets = Secrets(programs)
+        self.secrets = secrets or Secrets(programs)
         self.keys = KeyRing(self.secrets)
         self.known_hosts = Once(load_known_hosts)
         self._programs = programs
@@ -122,10 +122,12 @@ class SshReader:
             raise
 
 
-def open_reader(config_path: Path, hosts: Sequence[HostConfig], programs: Programs) -> SshReader:
+def open_reader(
+    config_path: Path, hosts: Sequence[HostConfig], programs: Programs, secrets: SecretSource | None = None
+) -> SshReader:
     """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used."""
     try:
-        reader = SshReader(Targets({h.ssh_config for h in hosts if h.ssh_config}), programs)
+        reader = SshReader(Targets({h.ssh_config for h in hosts if h.ssh_config}), programs, secrets)
         reader.keys.check({(h.key_filename, h.key_passphrase_command) for h in hosts if h.key_filename})
         for file in {host.known_hosts for host in hosts}:
             reader.known_hosts((file,))

@@ -1,0 +1,53 @@
+"""What a run and its worker processes tell each other, beside the readings themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.ssh.target import Command
+
+BEAT_S = 2.0
+"""So often a worker is heard of, whatever its hosts do."""
+
+
+@dataclass(frozen=True)
+class Task:
+    factory: ReaderFactory
+    threads: int
+    deadline: float
+    """Seconds that are left of the run's."""
+    whole_deadline: float
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The host is being asked."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class Parsing:
+    """The host has answered, and its answer is being read."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class WantsSecret:
+    """A password or passphrase, to be asked for by the run; the reply is bytes."""
+
+    number: int
+    command: Command
+
+
+@dataclass(frozen=True)
+class BadConfig:
+    """A file that the config names cannot be used: no host can be asked."""
+
+    problems: tuple[str, ...]
+
+
+class Beat:
+    """The worker is alive."""

@@ -1,0 +1,247 @@
+"""Worker processes, and the watch over them: no host can cost more than its own reading.
+
+Each worker has a share of the hosts and reports what it does with which. One that dies, hangs or takes too
+long over an answer is ended. The hosts it had not come to, or was waiting for, are asked again by another
+worker. The one whose answer it was reading (or, where none was, all it was asking) gets a second try in a
+worker of its own, and then a status.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+from gpumon_static.collect.engines.channel import Channel
+from gpumon_static.collect.engines.messages import BEAT_S, Asking, BadConfig, Beat, Parsing, Task, WantsSecret
+from gpumon_static.collect.engines.shards import deal
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.ssh.passwords import NoSecret, Secrets
+from gpumon_static.config.settings import FetchConfig, HostConfig
+from gpumon_static.errors import ConfigError
+from gpumon_static.model import HostReading, Status
+from gpumon_static.programs import Programs, kill_with_descendants
+from gpumon_static.times import utc_now
+
+WORKER = "gpumon_static.collect.engines.worker"
+SILENT_S = 20.0
+"""A worker that has not been heard of for so long hangs."""
+LEAST_SILENT_S = 3 * BEAT_S
+PARSING_S = 10.0
+"""So long one answer may take to be read; a second is a lot."""
+MOST_START_S = 10.0
+GRACE_S = 1.0
+"""For the readings that the workers themselves give up at the deadline."""
+FAREWELL_S = 0.5
+MOST_ALONE = 8
+"""Workers for second tries, beside the others."""
+
+
+class CannotStart(Exception):
+    """Not one worker can be started."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    hosts: dict[str, HostConfig]
+    process: subprocess.Popen[bytes]
+    channel: Channel
+    heard: float
+    asking: set[str] = field(default_factory=set)
+    parsing: str | None = None
+    parsing_since: float = 0.0
+
+
+def ask(
+    factory: ReaderFactory, config: FetchConfig, processes: int, on_reading: Callable[[HostReading], None]
+) -> list[HostReading]:
+    with _Watch(factory, config, processes, on_reading) as watch:
+        return watch.run()
+
+
+class _Watch:
+    def __init__(
+        self,
+        factory: ReaderFactory,
+        config: FetchConfig,
+        processes: int,
+        on_reading: Callable[[HostReading], None],
+    ) -> None:
+        self._factory = factory
+        self._config = config
+        self._processes = processes
+        self._on_reading = on_reading
+        self._started = time.monotonic()
+        self._end = self._started + config.deadline
+        self._has_asked = False
+        self._queue: deque[Sequence[HostConfig]] = deque(deal(factory.hosts, processes))
+        self._workers: set[_Worker] = set()
+        self._selector = selectors.DefaultSelector()
+        self._strikes: dict[str, int] = {}
+        self._done: dict[str, HostReading] = {}
+        self._programs = Programs()
+        self._secrets = Secrets(self._programs)
+
+    def __enter__(self) -> _Watch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._programs.end_all()
+        for one in self._workers:
+            # A worker whose run is gone ends what it has started, and then itself.
+            one.channel.close()
+        end = time.monotonic() + FAREWELL_S
+        for one in self._workers:
+            try:
+                one.process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                kill_with_descendants(one.process)
+        self._selector.close()
+
+    def run(self) -> list[HostReading]:
+        while len(self._done) < len(self._factory.hosts):
+            now = time.monotonic()
+            if now >= self._end + GRACE_S:
+                self._give_up()
+                break
+            self._start_queued()
+            for key, _ in self._selector.select(min(1.0, self._end + GRACE_S - now)):
+                self._hear(key.data)
+            self._end_hung()
+        return [self._done[host.name] for host in self._factory.hosts]
+
+    def _start_queued(self) -> None:
+        limit = self._processes + MOST_ALONE if self._strikes else self._processes
+        while self._queue and len(self._workers) < limit:
+            hosts = self._queue.popleft()
+            try:
+                self._start(hosts)
+            except (OSError, RuntimeError) as error:
+                if not self._workers and not self._done:
+                    raise CannotStart from error
+                if not self._workers:
+                    for host in hosts:
+                        self._fail(host, Status.ERROR, f"cannot start a process to ask it: {error}")
+                    continue
+                self._queue.appendleft(hosts)
+                break
+
+    def _start(self, hosts: Sequence[HostConfig]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                # -P: a directory that it happens to be started in has no say in what is imported.
+                words = [sys.executable, "-P", "-m", WORKER, str(theirs.fileno())]
+                process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+            except BaseException:
+                ours.close()
+                raise
+        threads = -(-self._config.workers // self._processes)
+        factory = replace(self._factory, hosts=tuple(hosts), clock=utc_now)
+        left = max(0.1, self._end - time.monotonic())
+        task = Task(factory, threads, left, self._config.deadline)
+        started = _Worker({h.name: h for h in hosts}, process, Channel(ours), time.monotonic())
+        self._workers.add(started)
+        self._selector.register(ours, selectors.EVENT_READ, started)
+        # In a thread: a worker that does not take it must not hold the others up.
+        self._in_thread(lambda: started.channel.send(task))
+
+    def _hear(self, one: _Worker) -> None:
+        try:
+            for message in one.channel.messages():
+                one.heard = time.monotonic()
+                self._take(one, message)
+        except EOFError:
+            self._bury(one, "died")
+
+    def _start_clock(self) -> None:
+        """The time in which Python itself starts is not the hosts'."""
+        if not self._has_asked:
+            self._has_asked = True
+            self._end += min(MOST_START_S, time.monotonic() - self._started)
+
+    def _take(self, one: _Worker, message: object) -> None:
+        if isinstance(message, HostReading):
+            one.asking.discard(message.host)
+            one.parsing = None if one.parsing == message.host else one.parsing
+            if one.hosts.pop(message.host, None):
+                self._finish(replace(message, fetched_at=self._factory.clock()))
+        elif isinstance(message, Asking):
+            one.asking.add(message.host)
+            self._start_clock()
+        elif isinstance(message, Parsing):
+            one.parsing, one.parsing_since = message.host, one.heard
+        elif isinstance(message, WantsSecret):
+            self._in_thread(lambda: self._tell_secret(one.channel, message))
+        elif isinstance(message, BadConfig):
+            raise ConfigError(self._factory.config_path, list(message.problems))
+        else:
+            assert isinstance(message, Beat)
+
+    def _tell_secret(self, channel: Channel, wanted: WantsSecret) -> None:
+        """As bytes: a secret is in no pickle, no file and no list of arguments."""
+        number = wanted.number.to_bytes(4)
+        try:
+            told = b"+" + self._secrets.told_by(wanted.command).encode(errors="surrogateescape")
+        except NoSecret as error:
+            told = b"-" + str(error).encode()
+        channel.send_bytes(number + told)
+
+    def _end_hung(self) -> None:
+        now, quarter = time.monotonic(), self._config.deadline / 4
+        silent_s = max(LEAST_SILENT_S, min(SILENT_S, quarter))
+        for one in list(self._workers):
+            reads_too_long = one.parsing and now - one.parsing_since > min(PARSING_S, quarter)
+            if reads_too_long or now - one.heard > silent_s:
+                self._bury(one, "hung")
+
+    def _bury(self, one: _Worker, how: str) -> None:
+        """End a worker; its hosts go to others."""
+        self._selector.unregister(one.channel.sock)
+        self._workers.remove(one)
+        kill_with_descendants(one.process)
+        one.channel.close()
+        suspects = {one.parsing} if one.parsing in one.hosts else one.asking & one.hosts.keys()
+        innocent = [host for name, host in one.hosts.items() if name not in suspects]
+        if innocent:
+            self._queue.append(innocent)
+        for name in suspects:
+            host = one.hosts[name or ""]
+            self._strikes[host.name] = self._strikes.get(host.name, 0) + 1
+            if self._strikes[host.name] == 1:
+                self._queue.append([host])
+            elif one.parsing == host.name:
+                self._fail(host, Status.BAD_OUTPUT, f"gave up: the reader {how} on its answer, twice")
+            else:
+                self._fail(host, Status.ERROR, f"gave up: the reader {how} while asking it, twice")
+
+    def _give_up(self) -> None:
+        told = f"the run's deadline of {self._config.deadline:g} s came first"
+        for host in self._factory.hosts:
+            if host.name not in self._done:
+                self._fail(host, Status.TIMEOUT, f"not finished: {told}")
+
+    def _fail(self, host: HostConfig, status: Status, told: str) -> None:
+        self._finish(HostReading(host.name, self._factory.clock(), status, told))
+
+    def _finish(self, reading: HostReading) -> None:
+        self._done[reading.host] = reading
+        self._on_reading(reading)
+
+    def _in_thread(self, talk: Callable[[], None]) -> None:
+        def quietly() -> None:
+            # A worker that is gone is heard of elsewhere.
+            with suppress(OSError):
+                talk()
+
+        threading.Thread(target=quietly, daemon=True).start()

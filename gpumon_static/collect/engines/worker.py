@@ -1,0 +1,122 @@
+"""A worker process: asks its share of the hosts with threads, and reports each step to the run.
+
+It ends with the run, however that ends: when the channel closes, what it has started is ended first. Answers
+are read one at a time, so that of a worker that hangs or dies it is known whose answer it was reading.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import NoReturn
+
+from gpumon_static.collect.engines.channel import Channel
+from gpumon_static.collect.engines.messages import BEAT_S, Asking, BadConfig, Beat, Parsing, Task, WantsSecret
+from gpumon_static.collect.engines.threads import fan_out
+from gpumon_static.collect.once import Once
+from gpumon_static.collect.readers import Readers
+from gpumon_static.collect.ssh.passwords import NoSecret
+from gpumon_static.collect.ssh.target import Command
+from gpumon_static.config.settings import HostConfig
+from gpumon_static.errors import ConfigError
+from gpumon_static.model import HostReading
+
+MOST_BYTES = 4 * 1024**3
+"""Of address space. What is more is a `MemoryError`, and so the `error` of the host that caused it."""
+
+
+class _Worker:
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._readers: Readers | None = None
+        self._waiting: dict[int, tuple[threading.Event, list[bytes]]] = {}
+        self._parsing = threading.Lock()
+        self.told_by = Once(self._ask_for_secret)
+        """Passwords and passphrases are asked for by the run, once for all its workers."""
+
+    def work(self, task: Task) -> None:
+        try:
+            readers = task.factory.open(secrets=self)
+        except ConfigError as error:
+            self._channel.send(BadConfig(tuple(error.problems)))
+            return
+        with readers:
+            self._readers = readers
+            fan_out(
+                task.factory.hosts,
+                lambda host: self._read(readers, host),
+                workers=task.threads,
+                deadline=task.deadline,
+                whole_deadline=task.whole_deadline,
+                clock=readers.clock,
+                patience=readers.patience,
+                on_start=lambda host: self._channel.send(Asking(host.name)),
+                on_reading=self._channel.send,
+            )
+
+    def listen(self) -> None:
+        """Take the run's replies; when it is gone, leave nothing behind."""
+        with suppress(EOFError, OSError):
+            while True:
+                reply = self._channel.receive_bytes()
+                event, received = self._waiting[int.from_bytes(reply[:4])]
+                received.append(reply[4:])
+                event.set()
+        if self._readers:
+            self._readers.programs.end_all()
+        os._exit(1)
+
+    def beat(self) -> None:
+        with suppress(OSError):
+            while True:
+                self._channel.send(Beat())
+                time.sleep(BEAT_S)
+
+    def _read(self, readers: Readers, host: HostConfig) -> HostReading:
+        started = time.monotonic()
+        output = readers.raw(host)
+        seconds = round(time.monotonic() - started, 3)
+        with self._parsing:
+            self._channel.send(Parsing(host.name))
+            return replace(readers.parse(host, output), fetch_seconds=seconds)
+
+    def _ask_for_secret(self, command: Command) -> str:
+        number, event, received = len(self._waiting), threading.Event(), list[bytes]()
+        self._waiting[number] = event, received
+        self._channel.send(WantsSecret(number, command))
+        event.wait()
+        is_secret, text = received[0][:1] == b"+", received[0][1:].decode(errors="surrogateescape")
+        if not is_secret:
+            raise NoSecret(text)
+        return text
+
+
+def main(descriptor: int) -> NoReturn:
+    # Ctrl-C reaches the whole group; the run decides when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _bound_memory()
+    channel = Channel(socket.socket(fileno=descriptor))
+    with suppress(EOFError, OSError):
+        task: Task = channel.receive()
+        worker = _Worker(channel)
+        for talk in (worker.listen, worker.beat):
+            threading.Thread(target=talk, daemon=True).start()
+        worker.work(task)
+    os._exit(0)
+
+
+def _bound_memory() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    bound = MOST_BYTES if most == resource.RLIM_INFINITY else min(MOST_BYTES, most)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, most))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

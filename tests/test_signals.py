@@ -1,0 +1,103 @@
+"""SIGTERM and Ctrl-C at any moment: the command ends soon, in a line, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.command import PROGRAM, gpumon
+from tests.sshd import GpuHosts
+from tests.test_fetch_ssh import xml
+
+pytestmark = pytest.mark.usefixtures("home")
+
+MOMENTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds after our first line: while importing, connecting, asking, waiting."""
+
+
+def processes_with(word: str) -> set[str]:
+    found = set()
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in cmdline.read_bytes() and cmdline.parent.name != str(os.getpid()):
+                found.add(cmdline.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def handles_sigterm(pid: int) -> bool:
+    """Python itself does not, so our code runs by then."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def interrupt(
+    command: list[str], number: signal.Signals, after: float, happened: Callable[[], bool] = lambda: True
+) -> tuple[int, str, float]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: handles_sigterm(process.pid))
+    time.sleep(after)
+    wait_until(lambda: process.poll() is not None or happened())
+    process.send_signal(number)
+    sent = time.monotonic()
+    _, errors = process.communicate(timeout=30)
+    return process.returncode, errors, time.monotonic() - sent
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("transport", ["paramiko", "openssh", "local"])
+def test_an_interrupted_fetch_leaves_nothing_behind(
+    gpu_hosts: GpuHosts,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    transport: str,
+    number: signal.Signals,
+) -> None:
+    mark = f"{time.time_ns()}"
+    hangs = f"echo $$ >> {tmp_path}/started; exec sleep 300.{mark}"
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{hangs}\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    addresses = [gpu_hosts.add(hangs), gpu_hosts.add_xml(xml("good"))]
+    config = gpu_hosts.config(tmp_path, *addresses, more=f"transport = '{transport}'\nprocesses = 2\n")
+    command = [*PROGRAM, "fetch", "-c", str(config)]
+    waits_for_nvidia_smi = (0.0, (tmp_path / "started").exists)
+    for after, happened in (*((moment, lambda: True) for moment in MOMENTS), waits_for_nvidia_smi):
+        code, errors, seconds = interrupt(command, number, after, happened)
+        assert code == 128 + number, (after, errors)
+        assert "Traceback" not in errors, (after, errors)
+        assert seconds < 10, after
+    end = time.monotonic() + 30
+    while left := processes_with(mark) | processes_with(str(config)):
+        assert time.monotonic() < end, left
+        time.sleep(0.1)
+    assert not [file for file in tmp_path.rglob("*") if file.name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_render_leaves_whole_files_only(tmp_path: Path, number: signal.Signals) -> None:
+    config = tmp_path / "config.ini"
+    config.write_text("[common]\nhosts = 'localhost'\n")
+    assert gpumon("fetch", "-c", config).returncode == 0
+    for after in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5):
+        code, errors, _ = interrupt([*PROGRAM, "render", "-c", str(config)], number, after)
+        assert code in (0, 128 + number)
+        assert "Traceback" not in errors, (after, errors)
+    page = tmp_path / "site" / "index.html"
+    assert not page.exists() or page.read_text().rstrip().endswith("</html>")
+    assert not [file for file in tmp_path.rglob("*") if file.name.endswith(".tmp")]
