@@ -377,7 +377,7 @@ def test_the_browser_tells_the_age_of_the_data_and_marks_it_when_old(
     place = page.locator(".masthead .data-time")
     expect(place).to_contain_text(age)
     expect(place).to_contain_text("14 Nov 2025, 09:10 UTC")
-    expect(place.get_by_text("old data")).to_be_visible(visible=is_old)
+    expect(place.get_by_text("stale data")).to_be_visible(visible=is_old)
 
 
 def test_without_javascript_the_time_of_the_data_is_there(open_page: OpenPage) -> None:
@@ -466,7 +466,7 @@ def test_all_text_has_enough_contrast(open_page: OpenPage, theme: str) -> None:
     card(page, "host-node0:0").focus()
     expect(open_tips(page)).to_have_count(1)
     contrasts = page.evaluate(CONTRAST)
-    assert {"held idle", "old data", "slurm 7", "no processes", "no data"} <= {c[0] for c in contrasts}
+    assert {"held idle", "stale data", "slurm 7", "no processes", "no data"} <= {c[0] for c in contrasts}
     assert [(text, ratio) for text, ratio in contrasts if ratio < 4.5] == []
 
 

@@ -195,7 +195,7 @@ LONG = process(user="a-rather-long-user-name", name="/opt/conda/envs/experiment/
 
 
 def test_old_data_says_so() -> None:
-    assert shown(now=NOW + timedelta(hours=2))[-1].startswith("OLD DATA, of ")
+    assert shown(now=NOW + timedelta(hours=2))[-1].startswith("STALE DATA of ")
     assert shown(now=NOW + timedelta(hours=2))[-1].endswith("2 h ago: does fetch still run?")
 
 

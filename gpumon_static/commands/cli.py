@@ -45,7 +45,7 @@ def main() -> None:
 
 @command
 @config_option
-@click.option("--only", metavar="NODESET", help="Ask only these hosts, keep the others' rows.")
+@click.option("--only", metavar="NODESET", help="Ask only these hosts; keep the rows of the others.")
 @click.option("--strict", is_flag=True, help=f"Exit with {STRICT_EXIT} when any host failed.")
 @click.option(
     "--changes", is_flag=True, help="Report only hosts that went down or came back since the last run."
@@ -87,12 +87,12 @@ def render(config_path: Path | None) -> None:
 @command
 @config_option
 @click.argument("hosts", nargs=-1, metavar="[HOSTS]...")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> None:
     """Find out why a host does not answer, and what to do about it.
 
-    Goes to each host (or to HOSTS, which may be node sets) as fetch does, and tells each step: name,
-    port, host key, login, shell, nvidia-smi, ps, clock. Looks at the directories too. Writes nothing,
+    Connects to each host (or to HOSTS, which may be node sets) as fetch does, and reports each step: name,
+    port, host key, login, shell, nvidia-smi, ps, clock. Checks the directories too. Writes nothing,
     but learns host keys where host_keys is "accept-new". Exits with 3 when anything failed.
     """
     from gpumon_static.check.show import run_check
@@ -108,10 +108,10 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
 @click.option("--hosts", metavar="HOSTS", help="With commas; node sets too: gpu[01-08],node9:2222")
 @click.option("--user", help="SSH user.  [default: you]")
-@click.option("--key", metavar="PATH", help="The private key.  [default: the agent's, or those in ~/.ssh]")
-@click.option("--site", metavar="DIR", help="Where the page goes.  [default: site, beside the config]")
-@click.option("--data", metavar="DIR", help="Where the data goes.  [default: data, beside the config]")
-@click.option("--no-check", is_flag=True, help="Do not try the hosts.")
+@click.option("--key", metavar="PATH", help="Private key.  [default: the agent's, or those in ~/.ssh]")
+@click.option("--site", metavar="DIR", help="Directory of the page.  [default: site, beside the config]")
+@click.option("--data", metavar="DIR", help="Directory of the data.  [default: data, beside the config]")
+@click.option("--no-check", is_flag=True, help="Do not connect to the hosts.")
 def init(
     directory: Path,
     hosts: str | None,
@@ -130,10 +130,10 @@ def init(
     from gpumon_static.commands.init import Wishes, crontab_line, nginx_snippet, write_config
 
     if hosts is None and not sys.stdin.isatty():
-        raise click.UsageError("give the machines with --hosts")
+        raise click.UsageError("name the hosts with --hosts")
     if hosts is None:
-        hosts = click.prompt("GPU machines (with commas; gpu[01-08] stands for eight)")
-        user = user or click.prompt("User who logs in there", default="", show_default=False)
+        hosts = click.prompt("Hosts (separated by commas; gpu[01-08] stands for eight)")
+        user = user or click.prompt("SSH user", default="", show_default=False)
         key = key or click.prompt("Private key (empty: agent, ~/.ssh)", default="", show_default=False)
         site = site or click.prompt("Directory of the page", default="site")
     config = write_config(directory, Wishes(hosts, user, key, site, data))
@@ -185,7 +185,7 @@ def probe() -> None:
     type=click.IntRange(1, MOST_HOSTS),
     default=DEFAULT_HOSTS,
     show_default=True,
-    help="How many.",
+    help="Number of hosts.",
 )
 @click.option("--gpus", type=click.IntRange(1, MOST_GPUS), help="GPUs of each host.  [default: from 1 to 8]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed and time, same lab.")
@@ -195,10 +195,10 @@ def probe() -> None:
     type=click.IntRange(0, 365),
     default=DEFAULT_DAYS,
     show_default=True,
-    help="Days of the past to make up.",
+    help="Days of history to make up.",
 )
 def demo(directory: Path, port: int | None, hosts: int, gpus: int | None, seed: int, days: int) -> None:
-    """Try it all without any GPU: a lab of SSH hosts on this machine.
+    """Try it without any GPU: a lab of SSH hosts on this machine.
 
     Starts the hosts, then runs the same fetch and render as cron would, over real SSH.
     """

@@ -39,7 +39,7 @@ since_option = click.option(
 @click.group()
 @debug_option
 def history() -> None:
-    """What the last hours, days and months looked like, and who used what.
+    """Reports on the last hours, days and months, and who used what.
 
     Every fetch adds to data/history.db. Time for which there is no answer, from a host or because no run
     came, is unknown: neither idle nor used.
@@ -51,8 +51,8 @@ def command(function: Callable[..., Any]) -> click.Command:
 
 
 def form_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    as_csv = click.option("--csv", "form", flag_value="csv", help="For spreadsheets.")
-    as_json = click.option("--json", "form", flag_value="json", help="For scripts.")
+    as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV.")
+    as_json = click.option("--json", "form", flag_value="json", help="Print JSON.")
     return since_option(as_csv(as_json(function)))
 
 
@@ -95,7 +95,7 @@ def gpus(config_path: Path | None, since: int, form: str | None) -> None:
 @command
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(config_path: Path | None, log: Path) -> None:
-    """Add the log of rntop.
+    """Import a log of rntop.
 
     Lines for which there are samples of our own are left out, so that a second time changes nothing.
     Lines that cannot be read are counted, named and skipped.
@@ -106,7 +106,7 @@ def import_(config_path: Path | None, log: Path) -> None:
 
 
 @command
-@click.option("--rntop", is_flag=True, required=True, help="As rntop's log, which its board can open.")
+@click.option("--rntop", is_flag=True, required=True, help="In rntop's log format, which its board opens.")
 @since_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: stdout]")
 def export(config_path: Path | None, rntop: bool, since: int, output: Path | None) -> None:  # noqa: ARG001

@@ -63,13 +63,13 @@ units_option = click.option(
 @click.option("--live", is_flag=True, help="Ask the hosts now; nothing is written.")
 @click.option("-p", "--processes", is_flag=True, help="A line per process: user, PID, memory, runtime, name.")
 @click.option("-d", "--details", is_flag=True, help="Fan, temperature and power too.")
-@click.option("-t", "--times", is_flag=True, help="When each host was last seen.")
+@click.option("-t", "--times", is_flag=True, help="Show when each host was read.")
 @nodes_option
 @click.option("-u", "--user", metavar="USER", help="Only GPUs on which this user has a process.")
-@click.option("--free", is_flag=True, help="Only GPUs that one can run on.")
+@click.option("--free", is_flag=True, help="Only free GPUs.")
 @units_option
-@click.option("--json", "as_json", is_flag=True, help="As gpus.json has it.")
-@click.option("--csv", "as_csv", is_flag=True, help="As load_data.csv has it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, in the form of gpus.json.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, in the form of load_data.csv.")
 def show(
     config_path: Path | None,
     live: bool,
@@ -177,7 +177,7 @@ def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--most", type=click.IntRange(1), default=3, show_default=True, help="Hosts to print."),
         click.option("--plain", is_flag=True, help="A line per host: HOST DEVICES."),
-        click.option("--json", "as_json", is_flag=True, help="For scripts."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ]
     for option in reversed(options):
         function = option(function)
@@ -221,7 +221,7 @@ def free(
 
 @command
 @_wanted_options
-@click.option("--timeout", metavar="TIME", callback=_seconds, help="Give up after so long, such as 8h.")
+@click.option("--timeout", metavar="TIME", callback=_seconds, help="Give up after this time, such as 8h.")
 def wait(
     config_path: Path | None,
     number: int,

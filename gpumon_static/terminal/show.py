@@ -159,5 +159,5 @@ def age_line(survey: Survey) -> Text:
     age = (survey.made_at - survey.latest).total_seconds()
     when = f"{survey.latest.astimezone():%Y-%m-%d %H:%M:%S %Z}"
     if age > survey.stale_after_s:
-        return Text(f"OLD DATA, of {when}, {duration(age)} ago: does fetch still run?", "bold yellow")
+        return Text(f"STALE DATA of {when}, {duration(age)} ago: does fetch still run?", "bold yellow")
     return Text(f"Data of {when}, {duration(age)} ago", "dim")
