@@ -2,6 +2,7 @@
 # make test   everything the tests need, then the tests
 # make lint   ruff, ruff format, mypy, the rules of the house        make fmt   put the format right
 # make bench  speed, as ratios               make clean
+# make torture  kills, full disks, wrong clocks, hostile hosts: minutes
 # make screenshots  docs/screenshot-*.png of the demo page
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 # More than the cores: many tests wait, for a host that hangs or for cron.
 WORKERS ?= 3
 
-.PHONY: demo test lint fmt bench screenshots clean debian-packages
+.PHONY: demo test lint fmt bench torture screenshots clean debian-packages
 
 demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
@@ -30,6 +31,9 @@ fmt: $(VENV)/dev
 
 bench: $(VENV)/dev debian-packages
 	$(BIN)/python -m bench
+
+torture: $(VENV)/dev debian-packages
+	$(BIN)/python -m tests.torture
 
 screenshots: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.screenshots

@@ -23,6 +23,7 @@ want prometheus prometheus
 want promtool prometheus
 want prometheus-node-exporter prometheus-node-exporter
 want openssl openssl
+want faketime faketime
 # What an admin's machine has: the steps of the README make their venv with it.
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 # What Ansible asks Debian's packages with.
