@@ -103,12 +103,19 @@ def main(descriptor: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _bound_memory()
     channel = Channel(socket.socket(fileno=descriptor))
-    with suppress(EOFError, OSError):
+    try:
         task: Task = channel.receive()
         worker = _Worker(channel)
         for talk in (worker.listen, worker.beat):
             threading.Thread(target=talk, daemon=True).start()
         worker.work(task)
+    except (EOFError, OSError):
+        # The run is gone, and needs nothing any more.
+        os._exit(1)
+    except Exception as error:
+        # The run asks these hosts again elsewhere; it cannot tell what happened here.
+        os.write(2, f"gpumon-static: a worker failed: {type(error).__name__}: {error}\n".encode())
+        os._exit(1)
     os._exit(0)
 
 
