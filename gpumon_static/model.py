@@ -27,6 +27,22 @@ class Status(StrEnum):
     ERROR = "error"
 
 
+STATUS_MEANINGS = {
+    Status.OK: "the host was read",
+    Status.DNS: "its name was not found",
+    Status.UNREACHABLE: "there is no route to it",
+    Status.REFUSED: "no sshd listens at its port, or it closed the connection before the login",
+    Status.TIMEOUT: "no answer in time: connection, login, nvidia-smi, or the deadline of the whole run",
+    Status.HOST_KEY: "its host key is unknown or has changed",
+    Status.AUTH: "the login was refused",
+    Status.NO_NVIDIA_SMI: "it has no nvidia-smi",
+    Status.DRIVER: "nvidia-smi cannot talk to the driver",
+    Status.NO_GPUS: "nvidia-smi finds no GPU",
+    Status.BAD_OUTPUT: "the answer was cut off, too long, or not what nvidia-smi prints",
+    Status.ERROR: "anything else; `error` has it in words",
+}
+
+
 GONE = "gone"
 """`Process.state` of a PID that nvidia-smi names and ps does not know."""
 

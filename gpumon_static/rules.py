@@ -28,6 +28,8 @@ class Rule:
     word: str
     """Short, for the card and the line on top of the page."""
     explanation: str
+    seen_in: str
+    """What it is recognised by, for the docs."""
     severity: Severity = Severity.FAULT
     unusable: bool = False
     """The GPU cannot be worked with, so it is never called free."""
@@ -41,6 +43,8 @@ RULES = {
             "lost",
             "The driver no longer reaches this GPU: it fell off the bus. Its jobs are dead; mostly only a"
             " reboot brings it back, and if it happens again look at its power, its slot and its heat.",
+            "`GPU is lost`, or a line `Unable to determine the device handle ...`; the others keep"
+            " their indices",
             unusable=True,
         ),
         Rule(
@@ -48,6 +52,7 @@ RULES = {
             "unknown error",
             "nvidia-smi gets errors instead of readings from this GPU. It is often the first sign of one that"
             " falls off the bus; the kernel log (dmesg, NVRM: Xid) says more.",
+            "two or more readings are `Unknown Error`",
             unusable=True,
         ),
         Rule(
@@ -55,6 +60,7 @@ RULES = {
             "needs reset",
             "The driver asks for a reset of this GPU before it is used again: nvidia-smi --gpu-reset,"
             " or a reboot.",
+            "`GPU requires reset`, `gpu_recovery_action`, `gpu_reset_status`",
             unusable=True,
         ),
         Rule(
@@ -62,85 +68,106 @@ RULES = {
             "ECC errors",
             "Memory errors that could not be corrected, since the driver was loaded: results may be wrong and"
             " jobs die. Errors from before that are history and not counted here.",
+            "uncorrected errors since the driver was loaded (volatile); older ones (aggregate) do not count",
         ),
         Rule(
             "sram-errors",
             "SRAM errors",
             "The count of uncorrectable errors inside the chip is past NVIDIA's own limit: request a"
             " replacement.",
+            "`sram_threshold_exceeded`",
         ),
         Rule(
             "pages-pending",
             "pages pending",
             "Bad memory pages are to be retired. It happens at the next reset or reboot; until then they may"
             " be used.",
+            "`retired_pages` pending",
         ),
         Rule(
             "remap-pending",
             "remap pending",
             "Bad memory rows are to be replaced by spare ones. It happens at the next reset or reboot.",
+            "`remapped_row_pending`, or a channel or TPC repair pending",
         ),
         Rule(
             "remap-failure",
             "remap failed",
             "A bad memory row could not be replaced: there is no spare left. Request a replacement.",
+            "`remapped_row_failure`, `unrepairable_memory`",
         ),
         Rule(
             "hot-throttle",
             "throttled: heat",
             "It runs slower because it is too hot. Look at fans, dust and the air in the room.",
+            "thermal slowdown by hardware or software is active (the software power cap is normal)",
         ),
         Rule(
             "power-brake",
             "power brake",
             "The power supply or the server has told the GPU to slow down. (The software power cap, at the"
             " card's own limit, is normal and not meant.)",
+            "hardware power brake slowdown is active",
         ),
         Rule(
             "slowdown",
             "slowed down",
             "The hardware has cut the clocks to half or less: heat, power brake or too high a draw; this"
             " driver does not say which.",
+            "hardware slowdown is active and the driver does not report why",
         ),
         Rule(
             "over-temperature",
             "too hot",
             "The temperature is at the limit where this card starts to slow down, or above it.",
+            "at or over the card's own slowdown limit, absolute or as `tlimit`",
         ),
-        Rule("fan", "fan", "The fan does not turn although the card is hot, or it cannot be read."),
+        Rule(
+            "fan",
+            "fan",
+            "The fan does not turn although the card is hot, or it cannot be read.",
+            "cannot be read, or 0 % at 80 °C and more",
+        ),
         Rule(
             "pcie-width",
             "PCIe narrow",
             "The link to the machine has fewer lanes than the card could use, while it works: copies are"
             " slower. A riser, a dirty contact, or a slot wired that way.",
+            "fewer lanes than the card's maximum at 20 % utilization and more (a slower generation"
+            " at rest is normal)",
         ),
         Rule(
             "fabric",
             "NVLink fabric",
             "The NVLink fabric of this GPU is not healthy: jobs on several GPUs fail.",
+            "`fabric/health` is unhealthy",
         ),
         Rule(
             "inforom",
             "infoROM corrupt",
             "The card's own memory with its serial number and error counts is damaged. It computes all the"
             " same; its health readings are not to be trusted.",
+            "`WARNING: infoROM is corrupted at gpu ...`",
         ),
         Rule(
             "persistence-off",
             "persistence off",
             "The driver unloads when nobody uses the GPU, so that each job starts a second or more later."
             " nvidia-persistenced keeps it loaded.",
+            "persistence mode is disabled",
             Severity.NOTICE,
         ),
         Rule(
             "gpus-missing",
             "GPUs missing",
             "The host has fewer GPUs than `gpus` in the config says.",
+            "the host has fewer than its `gpus = N`",
         ),
         Rule(
             "driver-differs",
             "other driver",
             "The host's driver is another than that of most hosts in its group.",
+            "the driver is not the one that most hosts of the `group` have",
             Severity.NOTICE,
         ),
     )

@@ -1,14 +1,14 @@
-"""`make screenshots`: the demo's page, light and dark, for the README."""
+"""`make screenshots`: the demo's page for the docs: light, dark, with an open tooltip, on a phone."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from gpumon_static.commands.fetch import fetch
 from gpumon_static.commands.render import render
@@ -30,22 +30,44 @@ def main() -> None:
             DemoSpec(SEED, HOSTS, None), directory, Pipelines(fetch, render), clock=_now, say=_say, days=DAYS
         )
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
-        _shoot(browser, directory / "site" / "index.html", "light")
-        _shoot(browser, directory / "site" / "index.html", "dark")
+        page_file = directory / "site" / "index.html"
+        _shoot(browser, page_file, "light")
+        _shoot(browser, page_file, "dark")
+        _shoot(browser, page_file, "tooltip", before=_open_a_tooltip)
+        _shoot(browser, page_file, "phone", width=390, height=844)
         browser.close()
 
 
-def _shoot(browser: Browser, page_file: Path, theme: Literal["light", "dark"]) -> None:
+def _shoot(
+    browser: Browser,
+    page_file: Path,
+    name: str,
+    *,
+    width: int = 1440,
+    height: int = 1080,
+    before: Callable[[Page], None] = lambda _: None,
+) -> None:
     context = browser.new_context(
-        viewport={"width": 1440, "height": 1080}, color_scheme=theme, reduced_motion="reduce"
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if name == "dark" else "light",
+        reduced_motion="reduce",
     )
     page = context.new_page()
     page.goto(page_file.as_uri())
     page.locator("#answers li").first.wait_for()
-    target = DOCS / f"screenshot-{theme}.png"
+    before(page)
+    target = DOCS / f"screenshot-{name}.png"
     page.screenshot(path=target)
     _say(f"{target.name}: {target.stat().st_size / 1000:.0f} kB")
     context.close()
+
+
+def _open_a_tooltip(page: Page) -> None:
+    """Of a card with a fault, which has most to show."""
+    card = page.locator(".card:has(.card-fault)").first
+    card.evaluate("card => card.scrollIntoView({block: 'center'})")
+    card.hover()
+    page.wait_for_timeout(500)
 
 
 def _now() -> datetime:

@@ -165,7 +165,12 @@ def top(
 def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option(
-            "-n", "--number", type=click.IntRange(1, 1024), default=1, help="GPUs on one host.  [1]"
+            "-n",
+            "--number",
+            type=click.IntRange(1, 1024),
+            default=1,
+            show_default=True,
+            help="GPUs on one host.",
         ),
         click.option("--memory", metavar="SIZE", callback=_memory_mib, help="Free on each, such as 40G."),
         click.option("--model", metavar="TEXT", help="GPU name contains, such as A100."),

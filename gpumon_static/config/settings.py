@@ -1,7 +1,7 @@
 """What `config.ini` can say: the frozen `Config` that everything else is given. file.py reads it.
 
-Each section is a dataclass whose fields are the section's keys: name, default and check in one line.
-A key with `per_host=True` may also stand in `[hosts.NAME]`.
+Each section is a dataclass whose fields are the section's keys: name, default, check and what it is for.
+A key with `per_host=True` may also stand in `[hosts.NAME]`. docs/config.md is generated from here.
 """
 
 from __future__ import annotations
@@ -43,59 +43,95 @@ USER_TIERS = ("names", "pseudonyms", "counts")
 
 
 def key(
-    default: Any, check: Check, *, per_host: bool = False, secret: bool = False, empty: bool = False
+    default: Any,
+    check: Check,
+    about: str,
+    *,
+    per_host: bool = False,
+    secret: bool = False,
+    empty: bool = False,
 ) -> Any:
-    """`empty`: `""` is a value of its own. Elsewhere, as in old files, it means that the key is not set."""
-    metadata = {"check": check, "per_host": per_host, "empty": empty}
+    """`about`: what it is for, a line of Markdown in the reference of the docs.
+
+    `empty`: `""` is a value of its own. Elsewhere, as in old files, it means that the key is not set.
+    """
+    metadata = {"check": check, "about": about, "per_host": per_host, "empty": empty}
     return field(default=default, repr=not secret, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class CommonConfig:
-    hosts: tuple[HostEntry, ...] = key(MISSING, host_entries)
-    user: str | None = key(None, user_name, per_host=True)
-    port: int | None = key(None, integer(1, 65535), per_host=True)
-    key_filename: Path | None = key(None, path, per_host=True)
-    key_passphrase_command: tuple[str, ...] | None = key(None, command_line, per_host=True, secret=True)
-    password_command: tuple[str, ...] | None = key(None, command_line, per_host=True, secret=True)
+    hosts: tuple[HostEntry, ...] = key(
+        MISSING, host_entries, "names, node sets (`gpu[01-08]`), `user@host:port`, `[::1]:2222`"
+    )
+    user: str | None = key(None, user_name, "SSH user; else ssh_config's, else who runs fetch", per_host=True)
+    port: int | None = key(None, integer(1, 65535), "SSH port; else ssh_config's, else 22", per_host=True)
+    key_filename: Path | None = key(
+        None, path, "private key; else ssh_config's, the agent's, those in `~/.ssh`", per_host=True
+    )
+    key_passphrase_command: tuple[str, ...] | None = key(
+        None, command_line, "prints the passphrase of the key", per_host=True, secret=True
+    )
+    password_command: tuple[str, ...] | None = key(
+        None, command_line, "prints the password", per_host=True, secret=True
+    )
 
 
 @dataclass(frozen=True)
 class FetchConfig:
-    workers: int = key(64, integer(1, 1000))
-    processes: int = key(0, integer(0, 256))
-    """Worker processes, among which the workers are divided; 0: one, or from 200 hosts on one per core."""
-    connect_timeout: float = key(10.0, real(0.1, 600), per_host=True)
-    command_timeout: float = key(30.0, real(0.1, 3600), per_host=True)
-    deadline: float = key(240.0, real(0.1, 86400))
-    transport: str = key("paramiko", choice("paramiko", "openssh", "local"), per_host=True)
-    host_keys: str = key("strict", choice("strict", "accept-new"), per_host=True)
-    known_hosts: Path = key("~/.ssh/known_hosts", path, per_host=True)
-    ssh_config: Path | None = key(SSH_CONFIG, path_or_none, per_host=True, empty=True)
-    disks: tuple[str, ...] = key(("/",), mount_points, per_host=True)
-    command_lines: bool = key(False, boolean, per_host=True)
+    workers: int = key(64, integer(1, 1000), "hosts read at once")
+    processes: int = key(
+        0, integer(0, 256), "worker processes that share them; 0: one, or one per core from 200 hosts on"
+    )
+    connect_timeout: float = key(10.0, real(0.1, 600), "seconds for connection and login", per_host=True)
+    command_timeout: float = key(30.0, real(0.1, 3600), "seconds for the probe on the host", per_host=True)
+    deadline: float = key(
+        240.0, real(0.1, 86400), "seconds for the whole run; what is open then is a `timeout`"
+    )
+    transport: str = key(
+        "paramiko",
+        choice("paramiko", "openssh", "local"),
+        "built-in SSH, the `ssh` program, or this machine",
+        per_host=True,
+    )
+    host_keys: str = key(
+        "strict", choice("strict", "accept-new"), "`accept-new` learns unknown keys", per_host=True
+    )
+    known_hosts: Path = key(
+        "~/.ssh/known_hosts", path, "`/etc/ssh/ssh_known_hosts` is read too", per_host=True
+    )
+    ssh_config: Path | None = key(
+        SSH_CONFIG, path_or_none, "an empty string: none", per_host=True, empty=True
+    )
+    disks: tuple[str, ...] = key(
+        ("/",), mount_points, "mount points whose usage the page shows", per_host=True
+    )
+    command_lines: bool = key(
+        False, boolean, "collect arguments of processes, cut to 200 characters", per_host=True
+    )
 
 
 @dataclass(frozen=True)
 class PathsConfig:
-    data: Path = key("data", path)
-    site: Path = key("site", path)
+    data: Path = key("data", path, "directory of `load_data.csv`, `history.db` and `events.json`")
+    site: Path = key("site", path, "directory of `index.html` and the files beside it")
 
 
 @dataclass(frozen=True)
 class BusyConfig:
-    utilization: float = key(5.0, real(0, 100))
-    memory: float = key(2.0, real(0, 100))
+    utilization: float = key(5.0, real(0, 100), "percent; at least this makes a GPU busy")
+    memory: float = key(
+        2.0, real(0, 100), "percent of the GPU's memory in use; more than this makes a GPU busy"
+    )
 
 
 @dataclass(frozen=True)
 class HistoryConfig:
-    enabled: bool = key(True, boolean)
-    keep_raw: int = key(7, integer(1, 3660))
-    """Days, as the other two."""
-    keep_hours: int = key(90, integer(2, 3660))
-    keep_days: int = key(1826, integer(7, 36600))
-    idle_after: int = key(3600, duration)
+    enabled: bool = key(True, boolean, "keep a history at all")
+    keep_raw: int = key(7, integer(1, 3660), "days of single samples")
+    keep_hours: int = key(90, integer(2, 3660), "days of hourly values")
+    keep_days: int = key(1826, integer(7, 36600), "days of daily values")
+    idle_after: int = key(3600, duration, "a GPU held this long without work is listed as held idle")
     """Seconds."""
 
 
@@ -103,40 +139,43 @@ class HistoryConfig:
 class PageConfig:
     """One of [[site.pages]]; what it does not say is as in [site]."""
 
-    file: str = key("", page_file)
-    title: str | None = key(None, string)
-    users: str | None = key(None, choice(*USER_TIERS))
-    groups: tuple[str, ...] = key((), texts)
-    """Of the hosts it shows; empty: all hosts."""
+    file: str = key("", page_file, "name of the page; `index.html` changes the main page")
+    title: str | None = key(None, string, "its title; by default that of `[site]`")
+    users: str | None = key(None, choice(*USER_TIERS), "its privacy tier; by default that of `[site]`")
+    groups: tuple[str, ...] = key((), texts, "show only hosts of these groups; empty: all hosts")
 
 
 @dataclass(frozen=True)
 class SiteConfig:
-    title: str = key("GPU Monitor", string)
-    refresh: int = key(60, integer(0, 86400))
-    interval: int = key(300, integer(1, 86400))
-    """Seconds between two runs of fetch, as cron has it: the page reports when two of them were missed."""
-    accent: str | None = key(None, colour)
-    logo: Path | None = key(None, path)
-    footer: str | None = key(None, string)
-    templates: Path | None = key(None, path)
-    users: str = key("names", choice(*USER_TIERS))
-    pages: tuple[PageConfig, ...] = key((), page_tables)
-    show_command_lines: bool = key(False, boolean)
-    ignore_faults: tuple[str, ...] = key((), rule_names)
-    csv: bool = key(False, boolean)
+    title: str = key("GPU Monitor", string, "title of the page")
+    refresh: int = key(60, integer(0, 86400), "seconds after which an open page looks for new data; 0: never")
+    interval: int = key(
+        300, integer(1, 86400), "seconds between two runs; the page warns when two were missed"
+    )
+    accent: str | None = key(None, colour, "colour of links and focus")
+    logo: Path | None = key(
+        None, path, "SVG, PNG, JPEG, GIF or WebP, at most 64 kB; becomes part of the page"
+    )
+    footer: str | None = key(None, string, "text at the end of the page; addresses in it become links")
+    templates: Path | None = key(None, path, "directory with templates that replace ours")
+    users: str = key("names", choice(*USER_TIERS), "how much the page shows about users")
+    pages: tuple[PageConfig, ...] = key(
+        (), page_tables, "more pages, each with `file`, `title`, `users`, `groups`"
+    )
+    show_command_lines: bool = key(False, boolean, "show what `fetch.command_lines` collected")
+    ignore_faults: tuple[str, ...] = key((), rule_names, "health rules to ignore, by name")
+    csv: bool = key(False, boolean, "publish `load_data.csv` too, on the tier of `users`")
 
 
 @dataclass(frozen=True)
 class NotifyConfig:
-    command: tuple[str, ...] | None = key(None, command_line, secret=True)
-    events: tuple[str, ...] = key(EVENT_TYPES[:4], event_types)
-    """Those that the command is run for; the feed has them all."""
-    samples: int = key(2, integer(1, 100))
-    """So many runs of fetch in a row must see a state before it counts."""
-    long_use: float = key(4.0, real(0, 8760))
-    """Hours after which a GPU that becomes free is news."""
-    timeout: float = key(10.0, real(0.1, 600))
+    command: tuple[str, ...] | None = key(None, command_line, "run once for each event", secret=True)
+    events: tuple[str, ...] = key(
+        EVENT_TYPES[:4], event_types, "events that the command is run for; the feed has all"
+    )
+    samples: int = key(2, integer(1, 100), "runs in a row that must see a state before it counts")
+    long_use: float = key(4.0, real(0, 8760), "hours in use after which a GPU that becomes free is an event")
+    timeout: float = key(10.0, real(0.1, 600), "seconds for the command")
 
 
 @dataclass(frozen=True)
@@ -213,15 +252,19 @@ SECTIONS: dict[str, type] = {
     "notify": NotifyConfig,
     "history": HistoryConfig,
 }
+HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
+    "address": (host_name, "where to connect to, when that is not the name on the page"),
+    "group": (string, "shown beside the host's name; pages and filters can choose by it"),
+    "note": (string, "shown beside the host's name"),
+    "gpus": (integer(0, 1024), "how many GPUs there should be; fewer is a fault"),
+}
+"""The keys of `[hosts.NAME]` that no other section has: their checks, and what they are for."""
 HOST_KEYS: dict[str, Check] = {
-    "address": host_name,
+    **{name: check for name, (check, _) in HOST_ONLY_KEYS.items()},
     **{
         f.name: f.metadata["check"]
         for section in (CommonConfig, FetchConfig)
         for f in fields(section)
         if f.metadata["per_host"]
     },
-    "group": string,
-    "note": string,
-    "gpus": integer(0, 1024),
 }

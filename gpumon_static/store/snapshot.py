@@ -1,15 +1,15 @@
 """Readings to `load_data.csv` and back: `read(write(x)) == x`.
 
 One row per GPU process; a GPU (or a MIG slice) without processes has one row; a host that could not be
-read has one row. An empty cell is what is not known. The first columns, up to `job`, are a contract
-with the scripts of users: their names and order stay. A file without the columns after `job` is read too.
+read has one row. An empty cell is what is not known. columns.py has the columns. A file without those after
+`job` is read too.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,86 +18,9 @@ import pandas as pd
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
-from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process
 from gpumon_static.store import cells
-
-CONTRACT = (
-    "fetched_at host status error fetch_seconds driver_version cuda_version gpu_index gpu_uuid gpu_name"
-    " gpu_utilization gpu_memory_used_mib gpu_memory_total_mib gpu_temperature_c gpu_fan_percent gpu_power_w"
-    " gpu_power_limit_w mig_device pid process_type process_name process_memory_mib user elapsed_s job"
-).split()
-EXTRA = (
-    "uid process_state gpu_bus_id gpu_mig_mode gpu_processes_known mig_uuid mig_profile mig_gpu_instance"
-    " mig_compute_instance mig_memory_used_mib mig_memory_total_mib warning cpu_count load_1m load_5m"
-    " load_15m ram_used_mib ram_total_mib gpu_faults command_line cpu_utilization swap_used_mib"
-    " swap_total_mib uptime_s disks note"
-).split()
-COLUMNS = CONTRACT + EXTRA
-
-Convert = Callable[[str], Any]
-
-# Each record's fields, by column: how the cell is read. A cell that is empty leaves the field's default.
-HOST: dict[str, tuple[str, Convert]] = {
-    "fetched_at": ("fetched_at", cells.moment),
-    "host": ("host", str),
-    "status": ("status", Status),
-    "error": ("error", str),
-    "fetch_seconds": ("fetch_seconds", cells.finite),
-    "driver_version": ("driver_version", str),
-    "cuda_version": ("cuda_version", str),
-    "warning": ("warning", str),
-    "note": ("note", str),
-}
-MACHINE: dict[str, tuple[str, Convert]] = {
-    "cpu_count": ("cpu_count", int),
-    "load_1m": ("load_1m", cells.finite),
-    "load_5m": ("load_5m", cells.finite),
-    "load_15m": ("load_15m", cells.finite),
-    "ram_used_mib": ("ram_used_mib", cells.finite),
-    "ram_total_mib": ("ram_total_mib", cells.finite),
-    "cpu_utilization": ("cpu_utilization", cells.finite),
-    "swap_used_mib": ("swap_used_mib", cells.finite),
-    "swap_total_mib": ("swap_total_mib", cells.finite),
-    "uptime_s": ("uptime_s", int),
-    "disks": ("disks", cells.disks),
-}
-GPU: dict[str, tuple[str, Convert]] = {
-    "gpu_index": ("index", int),
-    "gpu_uuid": ("uuid", str),
-    "gpu_name": ("name", str),
-    "gpu_utilization": ("utilization", cells.finite),
-    "gpu_memory_used_mib": ("memory_used_mib", cells.finite),
-    "gpu_memory_total_mib": ("memory_total_mib", cells.finite),
-    "gpu_temperature_c": ("temperature_c", cells.finite),
-    "gpu_fan_percent": ("fan_percent", cells.finite),
-    "gpu_power_w": ("power_w", cells.finite),
-    "gpu_power_limit_w": ("power_limit_w", cells.finite),
-    "gpu_bus_id": ("bus_id", str),
-    "gpu_mig_mode": ("mig_mode", cells.flag),
-    "gpu_processes_known": ("processes_known", cells.flag),
-    "gpu_faults": ("faults", cells.faults),
-}
-SLICE: dict[str, tuple[str, Convert]] = {
-    "mig_device": ("index", int),
-    "mig_uuid": ("uuid", str),
-    "mig_profile": ("profile", str),
-    "mig_gpu_instance": ("gpu_instance", int),
-    "mig_compute_instance": ("compute_instance", int),
-    "mig_memory_used_mib": ("memory_used_mib", cells.finite),
-    "mig_memory_total_mib": ("memory_total_mib", cells.finite),
-}
-PROCESS: dict[str, tuple[str, Convert]] = {
-    "pid": ("pid", int),
-    "process_type": ("type", str),
-    "process_name": ("name", str),
-    "process_memory_mib": ("memory_mib", cells.finite),
-    "user": ("user", str),
-    "elapsed_s": ("elapsed_s", int),
-    "job": ("job", str),
-    "uid": ("uid", int),
-    "process_state": ("state", str),
-    "command_line": ("command_line", str),
-}
+from gpumon_static.store.columns import COLUMNS, CONTRACT, GPU, HOST, MACHINE, PROCESS, SLICE, CsvColumn
 
 
 class _Row(NamedTuple):
@@ -192,8 +115,8 @@ def _process_rows(row: dict[str, str], processes: Sequence[Process]) -> Iterator
         yield row | _cells(PROCESS, process)
 
 
-def _cells(columns: Mapping[str, tuple[str, Convert]], record: object) -> dict[str, str]:
-    return {column: cells.to_text(getattr(record, field)) for column, (field, _) in columns.items()}
+def _cells(columns: Mapping[str, CsvColumn], record: object) -> dict[str, str]:
+    return {column: cells.to_text(getattr(record, of.field)) for column, of in columns.items()}
 
 
 # Reading
@@ -227,11 +150,9 @@ def _processes(rows: Iterable[_Row]) -> tuple[Process, ...]:
     return tuple(Process(**_fields(PROCESS, row)) for row in rows if row.cells["pid"])
 
 
-def _fields(
-    columns: Mapping[str, tuple[str, Convert]], row: _Row, *, required: Sequence[str] = ()
-) -> dict[str, Any]:
+def _fields(columns: Mapping[str, CsvColumn], row: _Row, *, required: Sequence[str] = ()) -> dict[str, Any]:
     found = {}
-    for column, (field, convert) in columns.items():
+    for column, (field, convert, _) in columns.items():
         cell = row.cells[column]
         if cell or column in required:
             try:

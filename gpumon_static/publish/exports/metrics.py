@@ -46,7 +46,7 @@ FAMILIES = {
     "gpumon_host_filesystem_size_bytes": "Disk space, by mount point.",
     **GPU_FAMILIES,
     **SLICE_FAMILIES,
-    "gpumon_users": "People with a process on a GPU.",
+    "gpumon_users": "Users with a process on a GPU.",
     "gpumon_user_gpus": "GPUs and slices on which the user has a process; a shared one counts for each.",
     "gpumon_user_gpu_memory_bytes": "GPU memory that the user's processes hold.",
 }

@@ -1,0 +1,111 @@
+"""The columns of `load_data.csv`: their order, the field each one is of, and what it means.
+
+The first ones, up to `job`, are a contract with the scripts of users: their names and order stay, and new
+columns come last. docs/outputs.md is generated from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gpumon_static.model import Status
+from gpumon_static.store import cells
+
+CONTRACT = (
+    "fetched_at host status error fetch_seconds driver_version cuda_version gpu_index gpu_uuid gpu_name"
+    " gpu_utilization gpu_memory_used_mib gpu_memory_total_mib gpu_temperature_c gpu_fan_percent gpu_power_w"
+    " gpu_power_limit_w mig_device pid process_type process_name process_memory_mib user elapsed_s job"
+).split()
+EXTRA = (
+    "uid process_state gpu_bus_id gpu_mig_mode gpu_processes_known mig_uuid mig_profile mig_gpu_instance"
+    " mig_compute_instance mig_memory_used_mib mig_memory_total_mib warning cpu_count load_1m load_5m"
+    " load_15m ram_used_mib ram_total_mib gpu_faults command_line cpu_utilization swap_used_mib"
+    " swap_total_mib uptime_s disks note"
+).split()
+COLUMNS = CONTRACT + EXTRA
+
+
+class CsvColumn(NamedTuple):
+    """Where the value of a column goes, how its cell is read, and what it is, as a line of Markdown."""
+
+    field: str
+    convert: Callable[[str], Any]
+    about: str
+
+
+# Each record's fields, by column. A cell that is empty leaves the field's default.
+HOST: dict[str, CsvColumn] = {
+    "fetched_at": CsvColumn("fetched_at", cells.moment, "when the host was read; UTC, ISO 8601"),
+    "host": CsvColumn("host", str, "name, as in the config, without user and port"),
+    "status": CsvColumn("status", Status, "`ok`, or why there is no reading"),
+    "error": CsvColumn("error", str, "one line that explains the status"),
+    "fetch_seconds": CsvColumn("fetch_seconds", cells.finite, "how long reading the host took"),
+    "driver_version": CsvColumn("driver_version", str, "version of the driver"),
+    "cuda_version": CsvColumn("cuda_version", str, "highest CUDA version that the driver supports"),
+    "warning": CsvColumn("warning", str, "what nvidia-smi warned about beside good data"),
+    "note": CsvColumn("note", str, "how the reading was made, e.g. an unknown schema of nvidia-smi"),
+}
+MACHINE: dict[str, CsvColumn] = {
+    "cpu_count": CsvColumn("cpu_count", int, "CPUs of the host"),
+    "load_1m": CsvColumn("load_1m", cells.finite, "load average over 1 minute"),
+    "load_5m": CsvColumn("load_5m", cells.finite, "load average over 5 minutes"),
+    "load_15m": CsvColumn("load_15m", cells.finite, "load average over 15 minutes"),
+    "ram_used_mib": CsvColumn("ram_used_mib", cells.finite, "RAM in use"),
+    "ram_total_mib": CsvColumn("ram_total_mib", cells.finite, "RAM"),
+    "cpu_utilization": CsvColumn(
+        "cpu_utilization", cells.finite, "percent of all CPUs, while the host was read"
+    ),
+    "swap_used_mib": CsvColumn("swap_used_mib", cells.finite, "swap in use"),
+    "swap_total_mib": CsvColumn("swap_total_mib", cells.finite, "swap"),
+    "uptime_s": CsvColumn("uptime_s", int, "seconds since boot"),
+    "disks": CsvColumn(
+        "disks",
+        cells.disks,
+        "`/ 59799/467850 ssd; /data 7340032/9000000 hdd`: MiB used/total; `-` is not known",
+    ),
+}
+GPU: dict[str, CsvColumn] = {
+    "gpu_index": CsvColumn("index", int, "nvidia-smi's index; empty: the host has no reading"),
+    "gpu_uuid": CsvColumn("uuid", str, "UUID of the GPU"),
+    "gpu_name": CsvColumn("name", str, "full name of the GPU"),
+    "gpu_utilization": CsvColumn("utilization", cells.finite, "percent of the time in which a kernel ran"),
+    "gpu_memory_used_mib": CsvColumn("memory_used_mib", cells.finite, "GPU memory in use"),
+    "gpu_memory_total_mib": CsvColumn("memory_total_mib", cells.finite, "GPU memory"),
+    "gpu_temperature_c": CsvColumn("temperature_c", cells.finite, "degrees Celsius"),
+    "gpu_fan_percent": CsvColumn("fan_percent", cells.finite, "fan speed, percent of its maximum"),
+    "gpu_power_w": CsvColumn("power_w", cells.finite, "power draw in watts"),
+    "gpu_power_limit_w": CsvColumn("power_limit_w", cells.finite, "power limit in watts"),
+    "gpu_bus_id": CsvColumn("bus_id", str, "PCI bus id"),
+    "gpu_mig_mode": CsvColumn("mig_mode", cells.flag, "whether MIG is on"),
+    "gpu_processes_known": CsvColumn(
+        "processes_known", cells.flag, "whether the driver gives a list of processes"
+    ),
+    "gpu_faults": CsvColumn(
+        "faults", cells.faults, "`rule: what was seen; rule: ...`; a `;` inside is `\\;`"
+    ),
+}
+SLICE: dict[str, CsvColumn] = {
+    "mig_device": CsvColumn("index", int, "index of the slice; empty: the whole GPU"),
+    "mig_uuid": CsvColumn("uuid", str, "UUID of the slice"),
+    "mig_profile": CsvColumn("profile", str, "profile of the slice, e.g. `3g.40gb`"),
+    "mig_gpu_instance": CsvColumn("gpu_instance", int, "its GPU instance"),
+    "mig_compute_instance": CsvColumn("compute_instance", int, "its compute instance"),
+    "mig_memory_used_mib": CsvColumn("memory_used_mib", cells.finite, "memory in use of the slice"),
+    "mig_memory_total_mib": CsvColumn("memory_total_mib", cells.finite, "memory of the slice"),
+}
+PROCESS: dict[str, CsvColumn] = {
+    "pid": CsvColumn("pid", int, "process id; empty: no process"),
+    "process_type": CsvColumn(
+        "type", str, "nvidia-smi's letters: `C` compute, `G` graphics, `C+G` both, `M` MPS"
+    ),
+    "process_name": CsvColumn("name", str, "name of the program, without directory and arguments"),
+    "process_memory_mib": CsvColumn("memory_mib", cells.finite, "GPU memory of the process"),
+    "user": CsvColumn("user", str, "login of the owner"),
+    "elapsed_s": CsvColumn("elapsed_s", int, "seconds since the process started"),
+    "job": CsvColumn("job", str, "`slurm:12345`, `docker:3f2a90c3e7d5`, ..."),
+    "uid": CsvColumn("uid", int, "numeric user id of the owner"),
+    "process_state": CsvColumn("state", str, "state letters of ps, or `gone`"),
+    "command_line": CsvColumn("command_line", str, "with arguments; only with `fetch.command_lines`"),
+}
+TABLES = (HOST, MACHINE, GPU, SLICE, PROCESS)
