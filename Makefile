@@ -3,6 +3,7 @@
 # make lint   ruff, ruff format, mypy, the rules of the house        make fmt   put the format right
 # make bench  speed, as ratios               make clean
 # make torture  kills, full disks, wrong clocks, hostile hosts: minutes
+# make docs   the reference tables from the code, then the site in docs-site/, every link checked
 # make screenshots  docs/screenshot-*.png of the demo page
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 # More than the cores: many tests wait, for a host that hangs or for cron.
 WORKERS ?= 3
 
-.PHONY: demo test lint fmt bench torture screenshots clean debian-packages
+.PHONY: demo test lint fmt bench torture docs screenshots clean debian-packages
 
 demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
@@ -35,11 +36,16 @@ bench: $(VENV)/dev debian-packages
 torture: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.torture
 
+docs: $(VENV)/docs
+	$(BIN)/python -m tools.reference
+	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m tools.offline docs-site
+
 screenshots: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.screenshots
 
 clean:
-	rm -rf $(VENV) build dist gpumon-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist docs-site gpumon-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # sshd, nginx, cron and a browser: the real parts that the tests use.
 debian-packages:
@@ -53,4 +59,10 @@ $(VENV)/runtime: pyproject.toml
 $(VENV)/dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/runtime
+
+# Beside what is there: `make docs` works in a fresh clone and in one with everything.
+$(VENV)/docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[docs]'
 	@touch $@ $(VENV)/runtime
