@@ -24,7 +24,7 @@ want promtool prometheus
 want prometheus-node-exporter prometheus-node-exporter
 want openssl openssl
 want faketime faketime
-# What an admin's machine has: the steps of the README make their venv with it.
+# What an admin's machine has: the steps of docs/deploy.md make their venv with it.
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 # What Ansible asks Debian's packages with.
 /usr/bin/python3 -c 'import apt' 2>/dev/null || missing="$missing python3-apt"

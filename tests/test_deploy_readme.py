@@ -1,4 +1,4 @@
-"""The README's way from nothing to a page, walked step by step as it is written."""
+"""The way from nothing to a page in docs/deploy.md, walked step by step as it is written."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CHECKOUT = Path(__file__).parents[1]
 
 
 def steps() -> list[str]:
-    section = (CHECKOUT / "README.md").read_text().split("### Step by step")[1].split("\n## ")[0]
+    section = (CHECKOUT / "docs/deploy.md").read_text().split("\n## Step by step\n")[1].split("\n## ")[0]
     return [textwrap.dedent(block) for block in re.findall(r"```sh\n(.*?)```", section, re.DOTALL)]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="machines of their own need root")
-def test_the_steps_of_the_readme_lead_to_a_page() -> None:
+def test_the_steps_of_the_docs_lead_to_a_page() -> None:
     with TemporaryDirectory(prefix="gpumon-readme-") as name:
         directory = Path(name)
         directory.chmod(0o755)
@@ -59,7 +59,7 @@ def test_the_steps_of_the_readme_lead_to_a_page() -> None:
 
 
 def prepare(collector: Sandbox, gpu_host: Sandbox, directory: Path, key: Path) -> None:
-    """What the README takes for granted: names, root's own SSH access, a web server that runs."""
+    """What the docs take for granted: names, root's own SSH access, a web server that runs."""
     names = "127.0.0.11 gpu01.lab.example\n127.0.0.12 gpu02.lab.example"
     gpu_host.sh(
         f"""

@@ -172,12 +172,7 @@ def test_every_check_has_a_rule_and_a_test() -> None:
         assert re.fullmatch(r"[a-z-]+", rule.name)
         assert len(rule.word) <= 16
         assert rule.explanation.endswith((".", ".)"))
-
-
-@pytest.mark.parametrize("rule", sorted(RULES))
-def test_every_rule_is_in_the_readme(rule: str) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    assert f"`{rule}`" in readme
+        assert rule.seen_in
 
 
 def test_the_cause_of_a_slowdown_is_told_once() -> None:

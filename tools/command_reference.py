@@ -14,15 +14,19 @@ PROGRAM = "gpumon-static"
 
 
 def commands() -> str:
-    return "\n".join(map(_section, walk(click.Context(main, info_name=PROGRAM, **main.context_settings))))
+    return "\n".join(map(_section, all_commands()))
 
 
-def walk(context: click.Context) -> Iterator[click.Context]:
-    """The command and all below it."""
+def all_commands() -> Iterator[click.Context]:
+    """Each command with its subcommands after it."""
+    return _walk(click.Context(main, info_name=PROGRAM, **main.context_settings))
+
+
+def _walk(context: click.Context) -> Iterator[click.Context]:
     yield context
     if isinstance(context.command, click.Group):
         for name, part in context.command.commands.items():
-            yield from walk(click.Context(part, info_name=name, parent=context))
+            yield from _walk(click.Context(part, info_name=name, parent=context))
 
 
 def option_names(option: click.Option) -> list[str]:
@@ -30,7 +34,9 @@ def option_names(option: click.Option) -> list[str]:
 
 
 def options_of(context: click.Context) -> list[click.Option]:
-    return [part for part in context.command.get_params(context) if isinstance(part, click.Option)]
+    # click keeps the help option of the context that asked first, so it is made anew for this one.
+    usage = click.Option(context.help_option_names, is_flag=True, help="Show this message and exit.")
+    return [part for part in [*context.command.params, usage] if isinstance(part, click.Option)]
 
 
 def _section(context: click.Context) -> str:

@@ -1,6 +1,6 @@
 """See that a built site loads nothing from the network when it is read: `python -m tools.offline docs-site`.
 
-Links that a reader may click are fine. What a browser fetches by itself is not: scripts, styles, fonts, images.
+Links that a reader may click are fine. What a browser fetches by itself is not: scripts, styles, images.
 """
 
 from __future__ import annotations

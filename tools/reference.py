@@ -61,7 +61,9 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def config_keys() -> str:
-    return table(("section", "key", "default", "value", "meaning"), _config_rows())
+    shared = [f"`{name}`" for name in settings.HOST_KEYS if name not in settings.HOST_ONLY_KEYS]
+    rows = table(("section", "key", "default", "value", "meaning"), _config_rows())
+    return f"{rows}\nIn `[hosts.NAME]`, for this host alone, also: {', '.join(shared)}.\n"
 
 
 def _config_rows() -> Iterator[list[str]]:
@@ -77,8 +79,6 @@ def _config_rows() -> Iterator[list[str]]:
     for number, (name, (check, about)) in enumerate(settings.HOST_ONLY_KEYS.items()):
         section = "`[hosts.NAME]`" if number == 0 else ""
         yield [section, f"`{name}`", "", takes(check), about]
-    shared = (f"`{name}`" for name in settings.HOST_KEYS if name not in settings.HOST_ONLY_KEYS)
-    yield ["", ", ".join(shared), "", "", "as in `[common]` and `[fetch]`, for this host alone"]
 
 
 def _default(key: Field[Any]) -> str:
