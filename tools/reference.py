@@ -165,7 +165,7 @@ def metrics() -> str:
 def _well_known_host() -> HostReading:
     process = Process(1, "C", "python", 1.0, "alice")
     mig = MigDevice(0, memory_used_mib=1, memory_total_mib=2, processes=(process,))
-    numbers = {f.name: 1 for f in fields(Gpu) if f.type == "float | None"}
+    numbers: dict[str, Any] = {f.name: 1 for f in fields(Gpu) if f.type == "float | None"}
     gpu = Gpu(0, faults=(Fault("lost"),), slices=(mig,), **numbers)
     machine = Machine(
         **{f.name: 1 for f in fields(Machine) if f.name != "disks"}, disks=(Disk("/", 1.0, 2.0),)
