@@ -105,7 +105,7 @@ def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
     with writing(path) as connection:
         names = Names(connection)
         for number in range(USERS):
-            names.crew([f"user{number}"])
+            names.crew((f"user{number}",))
         for host in _readings(gpus, START, 0):
             for seen in observed(host, BusyConfig()):
                 names.gpu(host.host, seen, int(START.timestamp()), set())

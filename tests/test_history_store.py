@@ -199,6 +199,7 @@ def test_a_writer_does_not_wait_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_database_of_version_1_is_brought_up_to_date(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST])
     lab.runs([0, 5], busy_gpu())
     assert lab.rows("PRAGMA user_version") == [(1,)]
     second = ["ALTER TABLE hosts ADD COLUMN rack TEXT", "UPDATE hosts SET rack = 'A1'"]
@@ -207,6 +208,19 @@ def test_a_database_of_version_1_is_brought_up_to_date(lab: Lab, monkeypatch: py
     assert lab.said == []
     assert lab.rows("PRAGMA user_version") == [(2,)]
     assert lab.rows("SELECT name, rack FROM hosts") == [("node1", "A1")]
+    assert lab.users()["alice"][0] == 600
+
+
+def test_the_database_of_0_1_0_gets_todays_indexes(lab: Lab) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(database, "MIGRATIONS", [database.FIRST])
+        lab.runs([0, 5], busy_gpu())
+    indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+    assert lab.rows(indexes) == []
+    lab.runs([10], busy_gpu())
+    assert lab.said == []
+    assert lab.rows("PRAGMA user_version") == [(len(database.MIGRATIONS),)]
+    assert lab.rows(indexes) == [("spans_by_time",)]
     assert lab.users()["alice"][0] == 600
 
 
@@ -219,6 +233,7 @@ def test_a_new_database_goes_through_all_versions(lab: Lab, monkeypatch: pytest.
 
 
 def test_a_migration_that_fails_changes_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST])
     lab.runs([0, 5], busy_gpu())
     before = lab.everything()
     with monkeypatch.context() as patched:
@@ -236,7 +251,8 @@ def test_a_database_of_a_newer_version_is_left_alone(lab: Lab) -> None:
         connection.execute("PRAGMA user_version = 99")
     before = lab.config.history_path.read_bytes()
     lab.runs([5], busy_gpu())
-    assert "was written by a newer gpumon-static (version 99 of it, this one knows 1)" in lab.said[0]
+    known = len(database.MIGRATIONS)
+    assert f"was written by a newer gpumon-static (version 99 of it, this one knows {known})" in lab.said[0]
     assert lab.config.history_path.read_bytes() == before
     with pytest.raises(HistoryError, match="newer gpumon-static"), open_history(lab.config.history_path):
         pass
@@ -256,6 +272,49 @@ def test_each_table_is_kept_as_long_as_the_config_says(lab: Lab) -> None:
     counted = [lab.rows(f"SELECT count(*) FROM {t}")[0][0] for t in ("samples", "user_hours", "user_days")]
     # Today and seven days before it, and so on.
     assert counted == [8, 91, 366]
+
+
+OLD_ROWS = {
+    "samples": (1, "INSERT INTO samples VALUES (?, ?, 0, NULL, 1, 2, 3, 4)"),
+    "pool_runs": (1, "INSERT INTO pool_runs VALUES (?, ?, 1, 1, 1, 0, 1, 1, 1, 1)"),
+    "spans": (1, "INSERT INTO spans (at, gpu, state) VALUES (?, ?, 0)"),
+    "gpu_hours": (HOUR, f"INSERT INTO gpu_hours VALUES (?, ?, {', '.join('1' * 17)})"),
+    "user_hours": (HOUR, "INSERT INTO user_hours VALUES (?, 1, ?, 1, 1, 1, 1)"),
+    "pool_hours": (HOUR, "INSERT INTO pool_hours VALUES (?, ?, 1, 1, 1, 1, 1, 1, 1, 1)"),
+    "gpu_days": (DAY, f"INSERT INTO gpu_days VALUES (?, ?, {', '.join('1' * 17)})"),
+    "user_days": (DAY, "INSERT INTO user_days VALUES (?, 1, ?, 1, 1, 1, 1)"),
+    "pool_days": (DAY, "INSERT INTO pool_days VALUES (?, ?, 1, 1, 1, 1, 1, 1, 1, 1)"),
+}
+
+
+@pytest.mark.parametrize("table", OLD_ROWS)
+def test_a_first_prune_of_much_goes_in_bites_the_oldest_first(lab: Lab, table: str) -> None:
+    """Seven GPUs for twenty days and today; all but the last day is to go."""
+    size, insert = OLD_ROWS[table]
+    with writing(lab.config.history_path) as connection:
+        rows = [((AT - days * DAY) // size, number) for days in range(21) for number in range(1, 8)]
+        connection.executemany(insert, rows)
+    time = {1: "at", HOUR: "hour", DAY: "day"}[size]
+    left: list[int] = []
+    while len(left) < 6:
+        with writing(lab.config.history_path) as connection:
+            prune(connection, AT, raw_days=1, hours_days=1, days_days=1, most=30)
+        (count,) = lab.rows(f"SELECT count(*) FROM {table}")[0]
+        oldest = lab.rows(f"SELECT {time} FROM {table} ORDER BY {time} LIMIT 1")[0][0]
+        assert oldest == (AT - (count - 1) // 7 * DAY) // size, "what is left is the newest"
+        left.append(count)
+    assert left == [117, 87, 57, 27, 14, 14]
+
+
+def test_a_large_site_deletes_as_much_as_its_runs_add(lab: Lab) -> None:
+    many = [gpu(number, uuid=f"GPU-{number}") for number in range(40)]
+    lab.runs([0], *many)
+    with writing(lab.config.history_path) as connection:
+        old = ((AT - 30 * DAY, number) for number in range(500))
+        connection.executemany("INSERT INTO samples VALUES (?, ?, 0, NULL, 1, 2, 3, 4)", old)
+        prune(connection, AT, raw_days=7, hours_days=90, days_days=365, most=10)
+    # Four for each of the 40, not ten; the 40 of the run stay.
+    assert lab.rows("SELECT count(*) FROM samples") == [(500 - 160 + 40,)]
 
 
 def test_old_samples_go_by_themselves(lab: Lab) -> None:

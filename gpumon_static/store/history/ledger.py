@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from gpumon_static.store.history.names import KnownGpu, Names
 from gpumon_static.store.history.observed import DOWN, FREE, MISSED, TAKEN, Observed
-from gpumon_static.store.history.rollups import HOUR, Account, Tally, Use, save
+from gpumon_static.store.history.rollups import HOUR, Tally, Use, save
 
 BRIDGE_S = HOUR
 """Who is seen in the same state before and after a pause of this length was so all the time."""
@@ -76,7 +76,7 @@ class Ledger:
         self._touched: set[int] = set()
         self._samples: list[tuple[object, ...]] = []
         self._spans: list[tuple[object, ...]] = []
-        self._pools: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0] * 7)
+        self._pools: dict[tuple[int, int, int], list[int]] = {}
         self._pool_rows: list[tuple[int, ...]] = []
         self._hosts: list[tuple[object, ...]] = []
         self._runs: list[tuple[int]] = []
@@ -97,14 +97,15 @@ class Ledger:
 
     def add_host(self, host: str, at: int, seen: Iterable[Observed]) -> None:
         host_id = self.names.host(host)
+        present = self._present[host_id]
         for observed in seen:
             gpu = self.names.gpu(host, observed, at, self._seen)
             self._seen.add(gpu.id)
-            self._present[host_id].add(gpu.id)
+            present.add(gpu.id)
             self.add(gpu, at, observed)
         for number in self._missing(host_id):
             self.latest[number].present = 0
-            self._present[host_id].remove(number)
+            present.remove(number)
             self._touched.add(number)
         self._hosts.append((at, None, host_id))
 
@@ -126,6 +127,7 @@ class Ledger:
         if row and at <= row.at:
             return False
         crew = self.names.crew(seen.users)
+        self.tally.add_values(gpu.id, at, seen.values)
         if row is None:
             row = Latest(gpu.id, 1, at, MISSED, None, None, 0, at, at, MISSED, None, at, None)
             self.latest[gpu.id] = row
@@ -135,7 +137,6 @@ class Ledger:
         self._remember(row, at, seen, crew)
         if at >= self._raw_from:
             self._samples.append((at, gpu.id, seen.state, crew, *seen.values))
-        self.tally.add_values(Account(gpu.id, gpu.host, gpu.model), at, seen.values)
         self._add_to_pool(gpu, at, seen)
         return True
 
@@ -146,8 +147,9 @@ class Ledger:
         in_time = at - row.at <= 1.5 * self.interval_s
         end = at if in_time else row.at + self.interval_s
         use = Use(row.state, self.names.members(row.crew), row.utilization, row.weight)
-        self.tally.add_time(Account(gpu.id, gpu.host, gpu.model), max(row.at, row.counted_to), end, use)
-        row.counted_to = max(row.counted_to, end)
+        self.tally.add_time(gpu, row.at if row.at > row.counted_to else row.counted_to, end, use)
+        if end > row.counted_to:
+            row.counted_to = end
         if not in_time:
             self._change(row, end, MISSED, None)
 
@@ -181,31 +183,37 @@ class Ledger:
         self._touched.add(row.gpu)
 
     def _remember(self, row: Latest, at: int, seen: Observed, crew: int | None) -> None:
-        bridged = at - row.known_at <= max(BRIDGE_S, 1.5 * self.interval_s)
+        pause = at - row.known_at
+        bridged = pause <= BRIDGE_S or pause <= 1.5 * self.interval_s
         if not (bridged and seen.state == row.known_state):
             row.since = at
         if seen.state not in TAKEN:
             row.taken_since = None
         elif not (bridged and row.taken_since is not None and crew == row.known_crew):
             row.taken_since = at
-        row.present, row.weight, row.utilization = 1, seen.weight, seen.values.utilization
+        row.present, row.weight = 1, seen.weight
         row.known_at, row.known_state, row.known_crew = at, seen.state, crew
-        row.memory, row.temperature, row.power = seen.values[1:]
+        row.utilization, row.memory, row.temperature, row.power = seen.values
         row.memory_total = seen.memory_total
 
     def _add_to_pool(self, gpu: KnownGpu, at: int, seen: Observed) -> None:
         key = at, gpu.host, gpu.model
-        if key not in self._pools and len(self._pools) >= MOST_POOLS:
-            self._close_pools()
-        counted = self._pools[key]
+        counted = self._pools.get(key)
+        if counted is None:
+            if len(self._pools) >= MOST_POOLS:
+                self._close_pools()
+            counted = self._pools[key] = [0] * 7
+        utilization, memory, _, _ = seen.values
         counted[0] += 1
-        counted[1] += seen.state == FREE
-        counted[2] += seen.state in TAKEN
-        if seen.values.utilization is not None:
+        if seen.state == FREE:
+            counted[1] += 1
+        elif seen.state in TAKEN:
+            counted[2] += 1
+        if utilization is not None:
             counted[3] += 1
-            counted[4] += seen.values.utilization
-        if seen.values.memory is not None and seen.memory_total is not None:
-            counted[5] += seen.values.memory
+            counted[4] += utilization
+        if memory is not None and seen.memory_total is not None:
+            counted[5] += memory
             counted[6] += seen.memory_total
 
     def _close_pools(self) -> None:

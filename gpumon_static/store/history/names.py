@@ -7,7 +7,6 @@ none, by host and index. `crews` are the sets of users that held a GPU together.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -38,12 +37,14 @@ class Names:
         self._users: dict[str, int] = dict(connection.execute("SELECT name, id FROM users"))
         self._crews: dict[str, int] = dict(connection.execute("SELECT members, id FROM crews"))
         self._members = {id_: _ids(members) for members, id_ in self._crews.items()}
-        known = (KnownGpu(*row) for row in connection.execute("SELECT * FROM gpus"))
+        self._crew_of: dict[tuple[str, ...], int] = {}
+        known = map(KnownGpu._make, connection.execute("SELECT * FROM gpus"))
         self.gpus = {gpu.key: gpu for gpu in known}
         self.by_id = {gpu.id: gpu for gpu in self.gpus.values()}
 
     def host(self, name: str) -> int:
-        return self._add(self._hosts, name, "INSERT INTO hosts (name) VALUES (?)", (name,))
+        insert = "INSERT INTO hosts (name) VALUES (?)"
+        return self._hosts.get(name) or self._add(self._hosts, name, insert, (name,))
 
     def knows_host(self, name: str) -> bool:
         return name in self._hosts
@@ -56,16 +57,21 @@ class Names:
         self._connection.execute("UPDATE hosts SET name = ? WHERE name = ?", (new, old))
 
     def model(self, name: str, profile: str) -> int:
+        key = name, profile
         insert = "INSERT INTO models (name, profile) VALUES (?, ?)"
-        return self._add(self._models, (name, profile), insert, (name, profile))
+        return self._models.get(key) or self._add(self._models, key, insert, key)
 
-    def crew(self, users: Iterable[str]) -> int | None:
-        ids = [self._add(self._users, user, "INSERT INTO users (name) VALUES (?)", (user,)) for user in users]
-        if not ids:
+    def crew(self, users: tuple[str, ...]) -> int | None:
+        if not users:
             return None
-        members = " ".join(map(str, sorted(ids)))
-        crew = self._add(self._crews, members, "INSERT INTO crews (members) VALUES (?)", (members,))
-        self._members.setdefault(crew, _ids(members))
+        crew = self._crew_of.get(users)
+        if crew is None:
+            add_user = "INSERT INTO users (name) VALUES (?)"
+            ids = [self._add(self._users, user, add_user, (user,)) for user in users]
+            members = " ".join(map(str, sorted(ids)))
+            crew = self._add(self._crews, members, "INSERT INTO crews (members) VALUES (?)", (members,))
+            self._members.setdefault(crew, _ids(members))
+            self._crew_of[users] = crew
         return crew
 
     def members(self, crew: int | None) -> tuple[int, ...]:
@@ -73,10 +79,10 @@ class Names:
 
     def gpu(self, host: str, seen: Observed, at: int, taken: set[int]) -> KnownGpu:
         """`taken`: those that this run has met already, so that two hosts never share one."""
-        place = place_key(host, seen.position, seen.slice)
         known = self.gpus.get(seen.uuid) if seen.uuid else None
         if known is None or known.id in taken:
             # The UUID is told for the first time, or two hosts tell the same one.
+            place = place_key(host, seen.position, seen.slice)
             named_by_place = self.gpus.get(place)
             key = seen.uuid if seen.uuid and known is None else place
             known = named_by_place if named_by_place and named_by_place.id not in taken else None
@@ -85,7 +91,7 @@ class Names:
         host_id, model = self.host(host), self.model(seen.model, seen.profile)
         if known is None:
             return self._new_gpu(KnownGpu(0, key, host_id, seen.position, seen.slice, model, at))
-        now = known._replace(key=key, host=host_id, position=seen.position, slice=seen.slice, model=model)
+        now = KnownGpu(known.id, key, host_id, seen.position, seen.slice, model, known.first_at)
         if now != known:
             self._change_gpu(known, now)
         return now

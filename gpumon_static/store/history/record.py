@@ -69,8 +69,7 @@ def add(
     _follow_renamed_hosts(ledger, seen)
     add_run(ledger, at, seen)
     ledger.save()
-    if last_run is None or last_run // HOUR != at // HOUR:
-        _prune(connection, config)
+    _prune(connection, config)
 
 
 def add_run(ledger: Ledger, at: int, seen: Iterable[HostSighting]) -> None:

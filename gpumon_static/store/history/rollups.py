@@ -8,26 +8,22 @@ prune     what is older than the config wants it
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from operator import add
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpumon_static.store.history.database import GPU_MAXES, GPU_SUMS, POOL_MAXES, POOL_SUMS, USER_SUMS
+from gpumon_static.store.history.names import KnownGpu
 from gpumon_static.store.history.observed import BUSY, FREE, TAKEN, Values
 
 HOUR, DAY = 3600, 86400
 
-Number = int | float
+LEAST_BITE = 50_000
+"""Rows of a table that one run may delete, whatever the number of GPUs: some tenths of a second."""
+GROWTH = 4
+"""For each GPU and slice that is known: more than a run adds to any table."""
+
 SumRow = list[Any]
-"""Sums, then largest values, in the order of the table's columns."""
-
-
-class Account(NamedTuple):
-    """The numbers under which a GPU's time is summed up."""
-
-    gpu: int
-    host: int
-    model: int
+"""Keys, sums, then largest values, in the order of the table's columns."""
 
 
 class Use(NamedTuple):
@@ -40,53 +36,89 @@ class Use(NamedTuple):
     """1 for a GPU; for a slice its share of the card, so that slices of a card add up to one."""
 
 
-_FIRST_STATE_COLUMN = GPU_SUMS.index("free_s")
-_EMPTY_GPU: tuple[Number | None, ...] = (*(0 for _ in GPU_SUMS), *(None for _ in GPU_MAXES))
-_EMPTY_POOL: tuple[Number | None, ...] = (*(0 for _ in POOL_SUMS), *(None for _ in POOL_MAXES))
-_POOL_COLUMN = {FREE: POOL_SUMS.index("free_s")} | dict.fromkeys(TAKEN, POOL_SUMS.index("taken_s"))
+_NO_SECONDS = (0,) * 5
+_NO_VALUES = Values()
+_FIRST_STATE_COLUMN = 2 + GPU_SUMS.index("free_s")
+_FIRST_MAX_COLUMN = 2 + len(GPU_SUMS)
+_EMPTY_POOL: tuple[int | None, ...] = (*(0 for _ in POOL_SUMS), *(None for _ in POOL_MAXES))
+_POOL_COLUMN = {FREE: 3 + POOL_SUMS.index("free_s")} | dict.fromkeys(TAKEN, 3 + POOL_SUMS.index("taken_s"))
 
 
 class Tally:
-    def __init__(self) -> None:
-        self.gpus: dict[tuple[int, ...], SumRow] = {}
-        self.users: dict[tuple[int, ...], SumRow] = {}
-        self.pools: dict[tuple[int, ...], SumRow] = {}
+    """Rows of the tables by the hour, by their keys."""
 
-    def add_values(self, account: Account, at: int, values: Values) -> None:
+    def __init__(self) -> None:
+        self.gpus: dict[tuple[int, int], SumRow] = {}
+        self.users: dict[tuple[int, int, int], SumRow] = {}
+        self.pools: dict[tuple[int, int, int], SumRow] = {}
+
+    def add_values(self, gpu: int, at: int, values: Values) -> None:
         """A sample counts in the hour in which it was taken."""
-        row = _row(self.gpus, (at // HOUR, account.gpu), _EMPTY_GPU)
+        key = at // HOUR, gpu
+        row = self.gpus.get(key)
+        if row is None:
+            self.gpus[key] = _gpu_row(key, values)
+            return
         for number, value in enumerate(values):
             if value is not None:
-                row[2 * number] += 1
-                row[2 * number + 1] += value
-                top = len(GPU_SUMS) + number
+                row[2 + 2 * number] += 1
+                row[3 + 2 * number] += value
+                top = _FIRST_MAX_COLUMN + number
                 row[top] = value if row[top] is None else max(row[top], value)
 
     def add_pool(self, at: int, host: int, model: int, gpus: int, sums: Sequence[int]) -> None:
         """`sums`: utilization_n, utilization_sum, memory_sum and memory_total of one run."""
-        row = _row(self.pools, (at // HOUR, host, model), _EMPTY_POOL)
-        for number, value in enumerate(sums):
+        row = self._pool(at // HOUR, host, model)
+        for number, value in enumerate(sums, start=3):
             row[number] += value
         row[-1] = gpus if row[-1] is None else max(row[-1], gpus)
 
-    def add_time(self, account: Account, start: int, end: int, use: Use) -> None:
+    def add_time(self, gpu: KnownGpu, start: int, end: int, use: Use) -> None:
         """A shared GPU's time is split evenly among its users."""
-        for hour, seconds in _by_hour(start, end):
-            _row(self.gpus, (hour, account.gpu), _EMPTY_GPU)[_FIRST_STATE_COLUMN + use.state] += seconds
+        while start < end:
+            hour = start // HOUR
+            border = (hour + 1) * HOUR
+            seconds = (border if border < end else end) - start
+            start = border
+            key = hour, gpu.id
+            row = self.gpus.get(key)
+            if row is None:
+                row = self.gpus[key] = _gpu_row(key, _NO_VALUES)
+            row[_FIRST_STATE_COLUMN + use.state] += seconds
             column = _POOL_COLUMN.get(use.state)
             if column is not None:
-                _row(self.pools, (hour, account.host, account.model), _EMPTY_POOL)[column] += seconds
+                self._pool(hour, gpu.host, gpu.model)[column] += seconds
             if use.users:
-                self._add_users(hour, account.gpu, seconds, use)
+                self._add_users(hour, gpu.id, seconds, use)
 
     def _add_users(self, hour: int, gpu: int, seconds: int, use: Use) -> None:
         share = seconds * use.weight / len(use.users)
+        busy, held = (share, 0.0) if use.state == BUSY else (0.0, share)
+        measured = 0.0 if use.utilization is None else share
+        worked = measured * (use.utilization or 0)
         for user in use.users:
-            row = _row(self.users, (hour, user, gpu), (0, 0, 0, 0))
-            row[0 if use.state == BUSY else 1] += share
-            if use.utilization is not None:
-                row[2] += share * use.utilization
-                row[3] += share
+            key = hour, user, gpu
+            row = self.users.get(key)
+            if row is None:
+                self.users[key] = [hour, user, gpu, busy, held, worked, measured]
+                continue
+            for column, value in enumerate((busy, held, worked, measured), start=3):
+                row[column] += value
+
+    def _pool(self, hour: int, host: int, model: int) -> SumRow:
+        key = hour, host, model
+        row = self.pools.get(key)
+        if row is None:
+            row = self.pools[key] = [*key, *_EMPTY_POOL]
+        return row
+
+
+def _gpu_row(key: tuple[int, int], values: Values) -> SumRow:
+    """The first sample of an hour, or none of it yet: what is largest so far is what was seen."""
+    sums: list[int] = []
+    for value in values:
+        sums += (0, 0) if value is None else (1, value)
+    return [*key, *sums, *_NO_SECONDS, *values]
 
 
 def save(connection: sqlite3.Connection, tally: Tally) -> None:
@@ -95,13 +127,16 @@ def save(connection: sqlite3.Connection, tally: Tally) -> None:
         ("user", ["user", "gpu"], USER_SUMS, [], tally.users),
         ("pool", ["host", "model"], POOL_SUMS, POOL_MAXES, tally.pools),
     ):
-        for unit, filled in (("hour", rows), ("day", _by_day(rows, len(sums)))):
-            statement = upsert(f"{name}_{unit}s", [unit, *keys], sums, maxes)
-            connection.executemany(statement, ((*key, *row) for key, row in filled.items()))
+        # The same rows twice: the hour of each is turned into its day by SQLite.
+        for unit, first in (("hour", "?"), ("day", "? / 24")):
+            statement = upsert(f"{name}_{unit}s", [unit, *keys], sums, maxes, first)
+            connection.executemany(statement, rows.values())
 
 
-def upsert(table: str, keys: Sequence[str], sums: Sequence[str], maxes: Sequence[str]) -> str:
-    marks = ", ".join("?" for _ in (*keys, *sums, *maxes))
+def upsert(
+    table: str, keys: Sequence[str], sums: Sequence[str], maxes: Sequence[str], first: str = "?"
+) -> str:
+    marks = ", ".join([first, *("?" for _ in (*keys[1:], *sums, *maxes))])
     return f"INSERT INTO {table} VALUES ({marks}) {on_conflict(keys, sums, maxes)}"  # noqa: S608 (our own names)
 
 
@@ -113,21 +148,45 @@ def on_conflict(keys: Sequence[str], sums: Sequence[str], maxes: Sequence[str]) 
 
 
 def prune(
-    connection: sqlite3.Connection, now: int, *, raw_days: int, hours_days: int, days_days: int
+    connection: sqlite3.Connection,
+    now: int,
+    *,
+    raw_days: int,
+    hours_days: int,
+    days_days: int,
+    most: int = LEAST_BITE,
 ) -> None:
-    """Cheap: each table is in the order of time, so that what goes is a piece at its beginning."""
+    """The oldest rows first, and at most `most` of each table: the rest goes with the next runs."""
+    # With fewer than a run adds, a large site's tables would grow for ever.
+    most = max(most, GROWTH * connection.execute("SELECT count(*) FROM latest").fetchone()[0])
     raw = now - raw_days * DAY
-    for table in ("samples", "pool_runs", "runs"):
-        connection.execute(f"DELETE FROM {table} WHERE at < ?", (raw,))  # noqa: S608
+    for table, keys in (("samples", "at, gpu"), ("pool_runs", "at, host, model"), ("runs", "at")):
+        _delete_oldest(connection, table, keys, raw, most)
     # The span that reaches over the border says how things stood there.
     connection.execute(
-        "DELETE FROM spans WHERE at < ?1 AND EXISTS (SELECT 1 FROM spans AS later"
-        " WHERE later.gpu = spans.gpu AND later.at > spans.at AND later.at <= ?1)",
-        (raw,),
+        "DELETE FROM spans WHERE (gpu, at) IN (SELECT gpu, at FROM spans AS old WHERE at < ?1 AND EXISTS"
+        " (SELECT 1 FROM spans AS later WHERE later.gpu = old.gpu AND later.at > old.at AND later.at <= ?1)"
+        " ORDER BY at LIMIT ?2)",
+        (raw, most),
     )
     for unit, oldest in (("hour", (now - hours_days * DAY) // HOUR), ("day", (now - days_days * DAY) // DAY)):
-        for name in ("gpu", "user", "pool"):
-            connection.execute(f"DELETE FROM {name}_{unit}s WHERE {unit} < ?", (oldest,))  # noqa: S608
+        for name, keys in (("gpu", "gpu"), ("user", "user, gpu"), ("pool", "host, model")):
+            _delete_oldest(connection, f"{name}_{unit}s", f"{unit}, {keys}", oldest, most)
+
+
+def _delete_oldest(connection: sqlite3.Connection, table: str, keys: str, before: int, most: int) -> None:
+    """Cheap: each table is in the order of time, so that what goes is a piece at its beginning."""
+    unit = keys.partition(",")[0]
+    # The tables have no rowid and SQLite's DELETE no LIMIT: up to the first row that stays.
+    first_kept = connection.execute(
+        f"SELECT {keys} FROM {table} WHERE {unit} < ? ORDER BY {keys} LIMIT 1 OFFSET ?",  # noqa: S608
+        (before, most),
+    ).fetchone()
+    if first_kept is None:
+        connection.execute(f"DELETE FROM {table} WHERE {unit} < ?", (before,))  # noqa: S608
+    else:
+        marks = ", ".join("?" for _ in first_kept)
+        connection.execute(f"DELETE FROM {table} WHERE ({keys}) < ({marks})", first_kept)  # noqa: S608
 
 
 def forget_from(connection: sqlite3.Connection, hour: int) -> None:
@@ -148,33 +207,3 @@ def forget_from(connection: sqlite3.Connection, hour: int) -> None:
             f" WHERE hour >= ? GROUP BY hour / 24, {keys}",
             (day * 24,),
         )
-
-
-def _row(rows: dict[tuple[int, ...], SumRow], key: tuple[int, ...], empty: Iterable[Number | None]) -> SumRow:
-    row = rows.get(key)
-    if row is None:
-        row = rows[key] = list(empty)
-    return row
-
-
-def _by_hour(start: int, end: int) -> Iterator[tuple[int, int]]:
-    while start < end:
-        hour = start // HOUR
-        until = min(end, (hour + 1) * HOUR)
-        yield hour, until - start
-        start = until
-
-
-def _by_day(rows: dict[tuple[int, ...], SumRow], sums: int) -> dict[tuple[int, ...], SumRow]:
-    days: dict[tuple[int, ...], SumRow] = {}
-    for (hour, *keys), row in rows.items():
-        key = (hour // 24, *keys)
-        day = days.get(key)
-        if day is None:
-            days[key] = list(row)
-            continue
-        day[:sums] = map(add, day[:sums], row[:sums])
-        for number in range(sums, len(row)):
-            known = [value for value in (day[number], row[number]) if value is not None]
-            day[number] = max(known, default=None)
-    return days
