@@ -10,10 +10,13 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from gpumon_static.store.history.database import USER_SUMS
 from gpumon_static.store.history.rollups import DAY, HOUR
 from gpumon_static.text import natural_key
 
+_USER_COLUMNS = " ".join(USER_SUMS)
 _GPU_COLUMNS = (
     "utilization_n utilization_sum memory_n memory_sum temperature_n temperature_sum power_n power_sum"
     " free_s busy_s held_s"
@@ -88,23 +91,43 @@ def period(connection: sqlite3.Connection, since: int, now: int) -> Period:
 def users(connection: sqlite3.Connection, asked: Period, part: Naming | None = None) -> list[UserUse]:
     """Those with the most hours first; with `part` each of their parts."""
     sums: dict[tuple[str, str | None], list[float]] = defaultdict(lambda: [0.0] * 4)
-    for table, low, high in _tables("user", asked):
-        rows = connection.execute(
-            f"SELECT users.name, hosts.name, models.name, {_summed('busy_s held_s utilization_s measured_s')}"  # noqa: S608
-            f" FROM {table} AS u JOIN gpus ON gpus.id = u.gpu JOIN users ON users.id = u.user"
-            " JOIN hosts ON hosts.id = gpus.host JOIN models ON models.id = gpus.model"
-            f" WHERE u.{table[5:-1]} >= ? AND u.{table[5:-1]} < ? GROUP BY u.user, gpus.host, gpus.model",
-            (low, high),
-        )
-        for user, host, model, *numbers in rows:
-            total = sums[user, part(host, model) if part else None]
-            for place, number in enumerate(numbers):
-                total[place] += number
+    rows = _rows_by_user(connection, asked) if part is None else _rows_by_part(connection, asked, part)
+    for user, where, *numbers in rows:
+        total = sums[user, where]
+        for place, number in enumerate(numbers):
+            total[place] += number
     used = [
         UserUse(user, where, busy, held, worked / measured if measured else None)
         for (user, where), (busy, held, worked, measured) in sums.items()
     ]
     return sorted(used, key=lambda use: (-use.total_s, use.user, use.part or ""))
+
+
+def _rows_by_user(connection: sqlite3.Connection, asked: Period) -> Iterator[tuple[Any, ...]]:
+    """In the order of the tables, so that nothing has to be sorted: a month of 8,000 GPUs is 240,000 rows."""
+    names = dict(connection.execute("SELECT id, name FROM users"))
+    for table, unit, low, high in _tables("user", asked):
+        rows = connection.execute(
+            f"SELECT user, {_summed(_USER_COLUMNS)} FROM {table}"  # noqa: S608
+            f" WHERE {unit} >= ? AND {unit} < ? GROUP BY {unit}, user",
+            (low, high),
+        )
+        yield from ((names[user], None, *numbers) for user, *numbers in rows)
+
+
+def _rows_by_part(connection: sqlite3.Connection, asked: Period, part: Naming) -> Iterator[tuple[Any, ...]]:
+    """Summed up by number; the names come last, for what is left."""
+    names = dict(connection.execute("SELECT id, name FROM users"))
+    hosts = dict(connection.execute("SELECT id, name FROM hosts"))
+    models = dict(connection.execute("SELECT id, name FROM models"))
+    for table, unit, low, high in _tables("user", asked):
+        rows = connection.execute(
+            f"SELECT user, host, model, {_summed(_USER_COLUMNS)} FROM {table}"  # noqa: S608
+            f" JOIN gpus ON gpus.id = gpu WHERE {unit} >= ? AND {unit} < ? GROUP BY user, host, model",
+            (low, high),
+        )
+        for user, host, model, *numbers in rows:
+            yield names[user], part(hosts[host], models[model]), *numbers
 
 
 def gpus(connection: sqlite3.Connection, asked: Period) -> list[GpuUse]:
@@ -135,8 +158,7 @@ class _GpuRow:
 
 def _gpu_rows(connection: sqlite3.Connection, asked: Period) -> Iterator[_GpuRow]:
     maxes = ", ".join(f"max({column})" for column in _GPU_MAXES)
-    for table, low, high in _tables("gpu", asked):
-        unit = table[4:-1]
+    for table, unit, low, high in _tables("gpu", asked):
         rows = connection.execute(
             "SELECT gpus.id, hosts.name, position, slice, models.name, profile, first_at,"  # noqa: S608
             f" {_summed(' '.join(_GPU_COLUMNS))}, {maxes} FROM {table} AS u JOIN gpus ON gpus.id = u.gpu"
@@ -193,12 +215,12 @@ def _index(row: _GpuRow) -> str:
     return str(row.position) if row.slice is None else f"{row.position}:{row.slice}"
 
 
-def _tables(name: str, asked: Period) -> Iterator[tuple[str, int, int]]:
-    """Which tables hold the period, and which of their rows: from, and up to but not with."""
+def _tables(name: str, asked: Period) -> Iterator[tuple[str, str, int, int]]:
+    """Which tables hold the period, by which unit, and which of their rows: from, and up to but not with."""
     first_whole_day = -(-asked.since // DAY)
     if first_whole_day * DAY > asked.since:
-        yield f"{name}_hours", asked.since // HOUR, first_whole_day * 24
-    yield f"{name}_days", first_whole_day, asked.until // DAY + 1
+        yield f"{name}_hours", "hour", asked.since // HOUR, first_whole_day * 24
+    yield f"{name}_days", "day", first_whole_day, asked.until // DAY + 1
 
 
 def _summed(columns: str) -> str:
