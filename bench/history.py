@@ -1,4 +1,7 @@
-"""The history: what a run costs to add, a month's ranking with a year behind it, bytes per GPU and day."""
+"""The history: what a run costs to add, a month's ranking with a year behind it, bytes per GPU and day.
+
+Every figure stands beside a plain one of the same run, and beside its target where there is one.
+"""
 
 from __future__ import annotations
 
@@ -29,29 +32,52 @@ USERS = 40
 START = datetime(2025, 1, 6, tzinfo=UTC)
 
 
+ADDING_US = 40
+"""CPU per GPU that adding a run may cost at 8,000 GPUs."""
+FLAT = 1.25
+"""How much more a GPU of the largest site may cost than one of the smallest."""
+RANKING_S = 1.0
+"""CPU of the month's ranking with a year of 8,000 GPUs."""
+LARGE = 8000
+
+
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--gpus", type=int, nargs="+", default=[80, 800, 8000], help="[default: %(default)s]")
+    sizes = [800, 8000, 80000]
+    parser.add_argument("--gpus", type=int, nargs="+", default=sizes, help="[default: %(default)s]")
     parser.add_argument("--runs", type=int, default=8, help="added to each database  [default: %(default)s]")
     parser.add_argument("--days", type=int, default=365, help="of history to ask  [default: %(default)s]")
 
 
 def run(given: argparse.Namespace) -> None:
-    print(f"{'GPUs':>6} {'one run':>10} {'per GPU':>10} {'of a plain INSERT':>18}")
-    for gpus in given.gpus:
-        with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
-            seconds = _adding(Path(directory), gpus, given.runs)
-            plain = _plain_insert(Path(directory) / "plain.db", gpus)
-            per_gpu = f"{1e6 * seconds / gpus:.0f} µs"
-            print(f"{gpus:6} {1000 * seconds:7.1f} ms {per_gpu:>10} {seconds / plain:16.1f} x")
-    for gpus in given.gpus[:2]:
+    print(f"{'GPUs':>6} {'adding a run':>12} {'per GPU':>8} {'a plain INSERT per GPU':>23} {'target':>9}")
+    costs = {gpus: _adding_beside_plain(gpus, given.runs) for gpus in given.gpus}
+    if len(costs) > 1:
+        growth = costs[max(costs)] / costs[min(costs)]
+        print(f"per GPU from {min(costs)} to {max(costs)}: x {growth:.2f}, {_met(growth, FLAT, 'x')}")
+    for gpus in [number for number in given.gpus if number <= LARGE]:
         with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
             _asking(Path(directory), gpus, given.days)
     with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
         _size(Path(directory))
     print(f"\n{'GPUs':>6} {'page with 24 h of history':>34} {'without':>30}")
-    for gpus in given.gpus[:2]:
+    for gpus in [number for number in given.gpus if number < LARGE]:
         with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
             _page(Path(directory), gpus)
+
+
+def _met(value: float, target: float, unit: str) -> str:
+    return f"target {target:g} {unit}: {'met' if value <= target else 'NOT MET'}"
+
+
+def _adding_beside_plain(gpus: int, runs: int) -> float:
+    with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
+        seconds = _adding(Path(directory), gpus, runs)
+        plain = _plain_insert(Path(directory) / "plain.db", gpus)
+    per_gpu = 1e6 * seconds / gpus
+    beside = f"{1e6 * plain / gpus:.2f} µs (x {seconds / plain:.1f})"
+    target = _met(per_gpu, ADDING_US, "µs") if gpus == LARGE else ""
+    print(f"{gpus:6} {1000 * seconds:9.1f} ms {per_gpu:5.1f} µs {beside:>23}   {target}")
+    return per_gpu
 
 
 def _adding(directory: Path, gpus: int, runs: int) -> float:
@@ -59,9 +85,9 @@ def _adding(directory: Path, gpus: int, runs: int) -> float:
     costs = []
     for number in range(runs):
         at = START + timedelta(minutes=5 * number)
-        readings = list(_readings(gpus, at, number))
+        seen = sightings(_readings(gpus, at, number), config.busy)
         # The first one makes all the names; cron adds to what is there.
-        spent = _timed(lambda r=readings, t=at: record.record(config, r, t, _complain))  # type: ignore[misc]
+        spent = _timed(lambda s=seen, t=at: record.record(config, s, t, _complain))  # type: ignore[misc]
         costs += [spent] if number else []
     return statistics.median(costs)
 
@@ -90,18 +116,21 @@ def _asking(directory: Path, gpus: int, days: int) -> None:
     with reading(path) as connection:
         month = questions.period(connection, newest - 30 * DAY + 5 * HOUR, newest)
         users = _timed(lambda: questions.users(connection, month))
+        parts = _timed(lambda: questions.users(connection, month, lambda host, _model: host))
         hosts = _timed(lambda: questions.hosts(connection, month))
-        sample = "SELECT user, sum(busy_s) FROM user_hours WHERE hour >= ? GROUP BY user"
-        by_hour = _timed(lambda: connection.execute(sample, (month.since // HOUR,)).fetchall())
+        scan = "SELECT count(*), sum(busy_s) FROM user_days WHERE day >= ?"
+        plain = _timed(lambda: connection.execute(scan, (month.since // DAY,)).fetchall())
     print(
-        f"\n{gpus} GPUs, {days} days of history: the month by user in {1000 * users:.0f} ms, by host in"
-        f" {1000 * hosts:.0f} ms ({1e6 * users / gpus:.0f} and {1e6 * hosts / gpus:.0f} µs per GPU);"
-        f" the same by the hour {1000 * by_hour:.0f} ms ({by_hour / users:.1f} x)"
+        f"\n{gpus} GPUs, {days} days of history, the month: by user {1000 * users:.0f} ms, by user and host"
+        f" {1000 * parts:.0f} ms, by host {1000 * hosts:.0f} ms; a plain sum over its rows {1000 * plain:.0f} ms"
+        f" (x {users / plain:.1f}, {parts / plain:.1f}, {hosts / plain:.1f})"
     )
+    if gpus == LARGE:
+        print(_met(users, RANKING_S, "s"))
 
 
 def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
-    """Sums as `days` days of runs would have left them, without the runs; those by the hour of a month."""
+    """Sums as `days` days of runs would have left them; by the hour those of the first day that is asked."""
     with writing(path) as connection:
         names = Names(connection)
         for number in range(USERS):
@@ -109,8 +138,8 @@ def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
         for host in _readings(gpus, START, 0):
             for seen in observed(host, BusyConfig()):
                 names.gpu(host.host, seen, int(START.timestamp()), set())
-        for unit, size, count in (("day", DAY, days), ("hour", HOUR, 31 * 24)):
-            last = newest // size - 1
+        for unit, size, count, end in (("day", DAY, days, newest), ("hour", HOUR, 24, newest - 29 * DAY)):
+            last = end // size - 1
             numbers = (
                 f"WITH RECURSIVE n(at) AS (SELECT {last - count + 1}"
                 f" UNION ALL SELECT at + 1 FROM n WHERE at < {last})"
@@ -136,13 +165,22 @@ def _size(directory: Path) -> None:
         record.record(config, seen, at, _complain)
     with reading(config.history_path) as connection:
         sizes = dict(connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
-    kinds = {"raw": ("samples", "spans", "pool_runs", "runs"), "hours": "_hours", "days": "_days"}
-    told = []
-    for kind, tables in kinds.items():
-        size = sum(n for name, n in sizes.items() if name in tables or name.endswith(str(tables)))
-        told.append(f"{kind} {size / gpus:.0f}")
-    file_kb = config.history_path.stat().st_size // 1024
-    print(f"\nbytes per GPU and day: {', '.join(told)} (all of it: {file_kb} kB)")
+    kinds = {
+        "raw": ("samples", "spans", "spans_by_time", "pool_runs", "runs"),
+        "hours": "_hours",
+        "days": "_days",
+    }
+    per_day = {
+        kind: sum(n for name, n in sizes.items() if name in tables or name.endswith(str(tables))) / gpus
+        for kind, tables in kinds.items()
+    }
+    told = ", ".join(f"{kind} {size:.0f}" for kind, size in per_day.items())
+    keep = config.history
+    kept = {"raw": keep.keep_raw, "hours": min(365, keep.keep_hours), "days": min(365, keep.keep_days)}
+    year = {kind: LARGE * per_day[kind] * days / 1e9 for kind, days in kept.items()}
+    parts = ", ".join(f"{kind} {year[kind]:.2f} ({days} days)" for kind, days in kept.items())
+    print(f"\nbytes per GPU and day: {told}")
+    print(f"history.db after a year of {LARGE} GPUs: {sum(year.values()):.1f} GB: {parts}")
 
 
 def _page(directory: Path, gpus: int) -> None:

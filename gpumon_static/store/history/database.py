@@ -74,8 +74,8 @@ FIRST = (
     *(_rollup("pool", unit, "host model", POOL_SUMS, POOL_MAXES, "INTEGER") for unit in ("hour", "day")),
 )
 
-SECOND = ("CREATE INDEX spans_by_time ON spans (at)",)
-"""For the page, which asks for the last day of them, and for retention."""
+SECOND = ("CREATE INDEX spans_by_time ON spans (at, gpu, state, crew)",)
+"""For the page, which asks for all of the last day's, and for retention."""
 
 MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND]
 """What leads from version 0, an empty file, to 1, from 1 to 2 and so on. Once released, it stays as it is."""

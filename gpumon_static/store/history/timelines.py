@@ -115,11 +115,11 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
         index = str(position) if slice_ is None else f"{position}:{slice_}"
         found[host, index] = by_id[number] = gpu
     for number, span in _spans(connection, crews, now - RIBBON_S - SLOT_S):
-        if number in by_id:
-            by_id[number].spans.append(span)
-    for number, hour, means in _hours(connection, now):
-        if number in by_id:
-            by_id[number].hours[hour] = means
+        if known := by_id.get(number):
+            known.spans.append(span)
+    for number, hour, *means in _hours(connection, now):
+        if known := by_id.get(number):
+            known.hours[hour] = tuple(means)
     return found
 
 
@@ -133,23 +133,22 @@ def _spans(
     connection: sqlite3.Connection, crews: dict[int | None, tuple[str, ...]], start: int
 ) -> Iterator[tuple[int, Span]]:
     """The one that reaches over the start, and all after it."""
-    # With max() SQLite takes the other columns from the row that has it.
     for query in (
-        "SELECT gpu, max(at), state, crew FROM spans WHERE at <= ? GROUP BY gpu",
-        "SELECT gpu, at, state, crew FROM spans WHERE at > ? ORDER BY gpu, at",
+        "SELECT l.gpu, s.at, s.state, s.crew FROM latest AS l JOIN spans AS s ON s.gpu = l.gpu"
+        " AND s.at = (SELECT max(at) FROM spans WHERE gpu = l.gpu AND at <= ?)",
+        "SELECT gpu, at, state, crew FROM spans WHERE at > ? ORDER BY at",
     ):
         for gpu, at, state, crew in connection.execute(query, (start,)):
             yield gpu, Span(at, state, crews.get(crew, ()))
 
 
-def _hours(connection: sqlite3.Connection, now: int) -> Iterator[tuple[int, int, tuple[float | None, ...]]]:
-    rows = connection.execute(
+def _hours(connection: sqlite3.Connection, now: int) -> sqlite3.Cursor:
+    # Division by zero is NULL in SQLite, which is what it should be.
+    return connection.execute(
         "SELECT gpu, hour, 1.0 * utilization_sum / utilization_n, 1.0 * memory_sum / memory_n,"
         " 1.0 * temperature_sum / temperature_n, 1.0 * power_sum / power_n FROM gpu_hours WHERE hour > ?",
         (now // HOUR - 24,),
     )
-    # Division by zero is NULL in SQLite, which is what it should be.
-    return ((gpu, hour, tuple(means)) for gpu, hour, *means in rows)
 
 
 def _pools(connection: sqlite3.Connection) -> dict[tuple[int, int], Pool]:
@@ -179,10 +178,10 @@ def _range(
             f" FROM pool_{unit}s WHERE {unit} >= ?2 GROUP BY 3, 1, 2"
         )
         parameters = (step // size, first * step // size)
-    found: dict[Pool, dict[int, Point]] = defaultdict(dict)
+    found: dict[tuple[int, int], dict[int, Point]] = defaultdict(dict)
     for host, model, point, worked, measured, used, total, free in connection.execute(query, parameters):
-        found[pools[host, model]][point] = Point(worked, measured, used, total, free or 0.0)
-    return found
+        found[host, model][point] = Point(worked, measured, used, total, free or 0.0)
+    return {pools[key]: points for key, points in found.items()}
 
 
 def _users(connection: sqlite3.Connection, now: int, seconds: int) -> list[UserUse]:
