@@ -122,7 +122,7 @@ def _asking(directory: Path, gpus: int, days: int) -> None:
         plain = _timed(lambda: connection.execute(scan, (month.since // DAY,)).fetchall())
     print(
         f"\n{gpus} GPUs, {days} days of history, the month: by user {1000 * users:.0f} ms, by user and host"
-        f" {1000 * parts:.0f} ms, by host {1000 * hosts:.0f} ms; a plain sum of its rows {1000 * plain:.0f} ms"
+        f" {1000 * parts:.0f} ms, by host {1000 * hosts:.0f} ms; a plain sum of them {1000 * plain:.0f} ms"
         f" (x {users / plain:.1f}, {parts / plain:.1f}, {hosts / plain:.1f})"
     )
     if gpus == LARGE:
