@@ -91,10 +91,11 @@ class Names:
         host_id, model = self.host(host), self.model(seen.model, seen.profile)
         if known is None:
             return self._new_gpu(KnownGpu(0, key, host_id, seen.position, seen.slice, model, at))
-        now = KnownGpu(known.id, key, host_id, seen.position, seen.slice, model, known.first_at)
-        if now != known:
-            self._change_gpu(known, now)
-        return now
+        if known[1:6] == (key, host_id, seen.position, seen.slice, model):
+            return known
+        return self._change_gpu(
+            known, KnownGpu(known.id, key, host_id, seen.position, seen.slice, model, known.first_at)
+        )
 
     def _new_gpu(self, gpu: KnownGpu) -> KnownGpu:
         insert = "INSERT INTO gpus (key, host, position, slice, model, first_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -102,11 +103,11 @@ class Names:
         assert number is not None
         return self._keep(gpu._replace(id=number))
 
-    def _change_gpu(self, before: KnownGpu, now: KnownGpu) -> None:
+    def _change_gpu(self, before: KnownGpu, now: KnownGpu) -> KnownGpu:
         update = "UPDATE gpus SET key = ?, host = ?, position = ?, slice = ?, model = ? WHERE id = ?"
         self._connection.execute(update, (*now[1:6], now.id))
         del self.gpus[before.key]
-        self._keep(now)
+        return self._keep(now)
 
     def _keep(self, gpu: KnownGpu) -> KnownGpu:
         self.gpus[gpu.key] = self.by_id[gpu.id] = gpu
