@@ -119,9 +119,14 @@ def _section(name: str, kind: type, table: Any, base: Path, problems: list[str])
 
 
 def _default(f: Field[Any], base: Path) -> Any:
+    """What stands in for a value that was refused, so that the checks after it go on."""
     if f.default is MISSING:
         return ()
-    return None if f.default is None else f.metadata["check"](f.default, base)
+    try:
+        return None if f.default is None else f.metadata["check"](f.default, base)
+    except Wrong:
+        # A page's file has no default that would do.
+        return f.default
 
 
 def _pages(

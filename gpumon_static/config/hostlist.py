@@ -92,7 +92,8 @@ def expand_nodeset(text: str) -> list[str]:
 
     try:
         nodes = NodeSet(text, resolver=RESOLVER_NOGROUP)
-    except NodeSetException as error:
+    except (NodeSetException, AssertionError, ValueError) as error:
+        # ClusterShell asserts that a range is not too wide, whatever its step.
         raise BadHost(f"{_shown(text)} is not a node set: {clip(str(error), MOST_LETTERS)}") from error
     if len(nodes) > MOST_HOSTS:
         raise _too_many(text, len(nodes))
