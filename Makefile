@@ -1,7 +1,7 @@
 # make demo   the main job, end to end, against an embedded demo cluster
 # make test   everything the tests need, then the tests
 # make lint   ruff, ruff format, mypy, the rules of the house        make fmt   put the format right
-# make fuzz   180,000 mutated inputs, half an hour; SEED=7 runs those of a seed again
+# make fuzz   180,000 mutated inputs, about ten minutes; SEED=7 runs those of a seed again
 # make bench  speed, as ratios               make clean
 # make torture  kills, full disks, wrong clocks, hostile hosts: minutes
 # make docs   the reference tables from the code, then the site in docs-site/, every link checked
