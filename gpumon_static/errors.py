@@ -2,6 +2,7 @@
 
 GpumonError           1   could not do it; nothing was changed
 ├── ConfigError       2   config.ini is wrong; every problem is listed
+├── UsageError        2   the command line is wrong
 └── AlreadyRunning   75   another fetch holds the lock
 
 HostError                 one host could not be read: becomes that host's row, never ends a run
@@ -22,15 +23,26 @@ class GpumonError(Exception):
 
 
 class ConfigError(GpumonError):
+    """`problems` has them all; the text lists the first ones, each cut to a readable length."""
+
     exit_code = 2
+    MOST_SHOWN = 20
+    MOST_LETTERS = 400
 
     def __init__(self, path: object, problems: list[str]) -> None:
         self.problems = problems
+        shown = [p if len(p) <= self.MOST_LETTERS else f"{p[: self.MOST_LETTERS - 1]}…" for p in problems]
+        shown, more = shown[: self.MOST_SHOWN], len(problems) - self.MOST_SHOWN
         if len(problems) == 1:
-            text = f"{path}: {problems[0]}"
+            text = f"{path}: {shown[0]}"
         else:
-            text = f"{path}: {len(problems)} problems\n" + "\n".join(f"  - {p}" for p in problems)
+            text = f"{path}: {len(problems):,} problems\n" + "\n".join(f"  - {p}" for p in shown)
+            text += f"\n  and {more:,} more" if more > 0 else ""
         super().__init__(text)
+
+
+class UsageError(GpumonError):
+    exit_code = 2
 
 
 class AlreadyRunning(GpumonError):

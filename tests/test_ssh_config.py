@@ -213,3 +213,96 @@ def test_the_name_on_the_page_is_that_of_config_ini(gpu_hosts: GpuHosts, home: P
     (home / ".ssh/lab_hosts").write_text("")
     refused = gpumon("fetch", cwd=tmp_path)
     assert f"echo 'the-alias {kind} {key}' >> {home}/.ssh/lab_hosts" in refused.stderr
+
+
+ODD_FILES = {
+    "an apostrophe in a comment behind Host": "Host gpu* # the lab's boxes\n  Port 77\n  User alice\n",
+    "an apostrophe in a comment behind Match": "Match host gpu* # the lab's\n  Port 77\n  User alice\n",
+    "an apostrophe in comments of their own": "# it's\nHost gpu1\n  #'\n  Port 77\n",
+    "a comment behind values": "Host gpu1\n  Port 77 # it's\n  User=alice # x\n  HostName 10.0.0.1   # y\n",
+    "a hash within a word": "Host gpu1 #x gpu2\n  IdentityFile /a#b\n  User al#ice\n",
+    "single quotes": "Host 'gpu1' 'x y'\n  User 'alice'\n  IdentityFile '/a b/c'\n",
+    "double quotes": 'Host "gpu1"\n  User="alice"\n  Port "77"\n  IdentityFile "/a b/c"\n',
+    "a quote within a word": "Host gpu1\n  IdentityFile /keys/'a b'/c\n",
+    "escaped spaces": "Host gpu1\n  IdentityFile /c\\ d\n  User al\\'ice\n",
+    "equal signs": "Host=gpu1\n  Port= 77\n  User =alice\n  HostName = 10.0.0.1\n",
+    "lines of Windows": "Host gpu1\r\n  Port 77\r\n  User alice\r\n",
+    "tabs and spaces at the end": "Host\tgpu1 \t\n\tPort\t77  \n\tUser\t alice  \t\n",
+    "letters beyond ASCII": "Host gpü1 gpu1\n  User älice\n  IdentityFile /schlüssel/ß\u2028x\n",
+    "no line feed at the end": "Host gpu1\n  Port 77",
+    "brackets, which are no pattern": "Host gpu[1]\n  Port 77\nHost gpu?\n  User alice\n",
+    "hosts with a comma": "Host gpu1,gpu2\n  Port 77\n",
+    "a host that is excluded": "Host !gpu1 gpu*\n  Port 77\nHost gpu1 !gpu2\n  User alice\n",
+    "a Match with quotes": 'Match host "gpu1" originalhost "x y,gpu*"\n  Port 77\nMatch all # it\'s\n  User alice\n',
+    "a Host without any": "Host # it's\n  Port 77\n",
+    "an Include that is not there": "Include nothere 'nor this'  # it's\nHost gpu1\n  Port 77\n",
+    "an Include that is a directory": "Include /\nInclude ~nobody-has-this-name/x\nHost gpu1\n  Port 77\n",
+}
+
+
+def said_by_ssh(file: Path, name: str) -> dict[str, list[str]]:
+    done = subprocess.run(["ssh", "-G", "-F", str(file), name], capture_output=True, text=True, check=True)
+    said: dict[str, list[str]] = {}
+    for line in done.stdout.split("\n"):
+        key, _, value = line.partition(" ")
+        said.setdefault(key, []).append(value)
+    return said
+
+
+@pytest.mark.parametrize("what", ODD_FILES)
+def test_an_odd_file_is_read_as_ssh_reads_it(tmp_path: Path, what: str) -> None:
+    found = target(tmp_path, ODD_FILES[what], hosts="'gpu1'")
+    said = said_by_ssh(tmp_path / "ssh_config", "gpu1")
+    assert (found.user, found.at.hostname, str(found.at.port)) == (
+        said["user"][0],
+        said["hostname"][0],
+        said["port"][0],
+    )
+    if "IdentityFile" in ODD_FILES[what]:
+        assert list(map(str, found.key_files)) == said["identityfile"]
+
+
+def test_a_proxy_command_is_taken_to_the_end_of_its_line_as_ssh_does(tmp_path: Path) -> None:
+    text = "Host gpu1\n  ProxyCommand nc '%h' \"%p\" # it's\n"
+    found = target(tmp_path, text, hosts="'gpu1'")
+    assert found.proxy_command == "nc 'gpu1' \"22\" # it's"
+    assert said_by_ssh(tmp_path / "ssh_config", "gpu1")["proxycommand"] == ["nc '%h' \"%p\" # it's"]
+
+
+def test_known_hosts_files_with_spaces_and_a_comment(tmp_path: Path, home: Path) -> None:
+    found = target(tmp_path, 'Host *\n  UserKnownHostsFile ~/a "~/b c" # it\'s\n')
+    assert found.known_hosts == (home / "a", home / "b c")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Host node9\n  User al'ice\n", "line 2: a quote is not closed"),
+        ('Host "node9\n', "line 1: a quote is not closed"),
+        ("Host node9\n  User # me\n", "line 2: User needs a value"),
+        ("Match host\n", "Missing parameter to Match 'host' keyword"),
+    ],
+)
+def test_what_ssh_refuses_is_a_config_error_with_the_line(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "ssh_config").write_text(text)
+    assert subprocess.run(["ssh", "-G", "-F", tmp_path / "ssh_config", "x"], capture_output=True).returncode
+    (tmp_path / "config.ini").write_text("[common]\nhosts = ['node9']\n[fetch]\nssh_config = 'ssh_config'\n")
+    done = gpumon("fetch", "-c", tmp_path / "config.ini")
+    assert (done.returncode, words in done.stderr, "unexpected" in done.stderr) == (2, True, False)
+
+
+def test_an_include_that_cannot_be_read_is_passed_over_and_check_shows_it(
+    gpu_hosts: GpuHosts, tmp_path: Path
+) -> None:
+    host = gpu_hosts.add_xml(xml("included"))
+    config = gpu_hosts.config(tmp_path, host, more="ssh_config = 'ssh_config'\n")
+    config.write_text(config.read_text().replace(f"{host}:{gpu_hosts.port}", host))
+    # Root may read every file; this one opens, and reading it fails for everybody.
+    unreadable = "/proc/self/mem"
+    (tmp_path / "ssh_config").write_text(f"Include {unreadable}\nHost *\n  Port {gpu_hosts.port}\n")
+    done = gpumon("fetch", "-c", config)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows(tmp_path / "data/load_data.csv")[0]["gpu_uuid"] == "GPU-included"
+    checked = gpumon("check", "-c", config)
+    assert f"Include {unreadable} cannot be read: Input/output error; passed over" in checked.stdout
+    assert checked.returncode == 0, checked.stdout

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.ssh.client_config import Targets
+from gpumon_static.commands.options import now
 from gpumon_static.config.file import load
+from gpumon_static.errors import HostError
+from gpumon_static.model import Status
 from tests.command import gpumon, rows
 from tests.ssh_lab import root_only, sshd
 from tests.sshd import GpuHosts, keygen
@@ -283,3 +290,44 @@ def test_a_key_that_may_only_run_the_probe(gpu_hosts: GpuHosts, tmp_path: Path) 
     assert "uid=" not in told.stdout
     assert "@@gpumon begin" in told.stdout
     assert forwarded.returncode == 255
+
+
+def test_no_process_log_or_report_has_a_secret_while_a_run_goes_on(
+    gpu_hosts: GpuHosts, tmp_path: Path
+) -> None:
+    """The host is this machine, and its nvidia-smi lists all processes with their environments."""
+    key = keygen(tmp_path / "key")
+    private = key.read_text().splitlines()[1]
+    encrypt(key)
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    (tmp_path / "answer.xml").write_text(xml("watched"))
+    host = gpu_hosts.add(f"ps axeww -o args >> {tmp_path}/processes; cat {tmp_path}/answer.xml")
+    command = f"cat {tmp_path}/secret"
+    common = f"key_filename = '{key}'\nkey_passphrase_command = '{command}'\npassword_command = '{command}'\n"
+    config = config_with(gpu_hosts, tmp_path, host, common=common)
+    with authorized(gpu_hosts, key.with_suffix(".pub")):
+        done = [
+            gpumon("--debug", *arguments, "-c", config)
+            for arguments in (["fetch", "-v"], ["check", "--json"], ["check"], ["show", "--live", "--json"])
+        ]
+    assert [one.returncode for one in done] == [0, 0, 0, 0]
+    assert "gpumon_static" in (tmp_path / "processes").read_text()
+    for one in done:
+        assert private not in one.stdout + one.stderr
+    assert_no_secret(tmp_path, *(one.stdout + one.stderr for one in done))
+
+
+def test_what_a_run_is_made_of_shows_no_secret_in_a_traceback(tmp_path: Path) -> None:
+    """A command may hold the secret itself. The recipe goes to worker processes as a pickle, over a pipe."""
+    (tmp_path / "config.ini").write_text(
+        f"[common]\nhosts = ['a', 'b']\npassword_command = 'echo {SECRET}'\n"
+        f"[hosts.b]\nkey_passphrase_command = 'echo {SECRET}'\n[notify]\ncommand = 'curl -u {SECRET} x'\n"
+    )
+    config = load(tmp_path / "config.ini")
+    recipe = ReaderFactory(config.path, config.hosts, now)
+    copied = pickle.loads(pickle.dumps(recipe))
+    assert copied == recipe
+    targets = [Targets([]).of(replace(host, ssh_config=None)) for host in config.hosts]
+    assert all(target.password_command for target in targets)
+    for thing in (config, recipe, copied, config.hosts[1], targets, HostError(Status.AUTH, str(targets[0]))):
+        assert SECRET not in f"{thing!r} {thing}"

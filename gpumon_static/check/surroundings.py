@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.collect.ssh.client_config_file import passed_over
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.text import count
@@ -36,6 +37,9 @@ def _findings(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
         if not file.exists() and not Path("/etc/ssh/ssh_known_hosts").exists():
             scan = f"ssh-keyscan HOST... >> {shlex.quote(str(file))}   and compare the fingerprints"
             yield Finding("known_hosts", Mark.WARNING, f"{file} is not there: no host is known", (scan,))
+    for file in sorted({h.ssh_config for h in hosts if h.ssh_config and h.transport == "paramiko"}):
+        for line in passed_over(file):
+            yield Finding("ssh_config", Mark.WARNING, f"{file}: {line}")
     if any(h.transport == "openssh" for h in hosts) and not shutil.which("ssh"):
         wanted = ("install the package openssh-client",)
         yield Finding("ssh", Mark.FAILED, 'transport = "openssh", and there is no ssh on the PATH', wanted)

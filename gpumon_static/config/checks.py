@@ -9,13 +9,24 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from gpumon_static.config.hostlist import BadHost, HostEntry, checked_name, checked_user, expand, split_commas
+from gpumon_static.config.hostlist import (
+    BadHost,
+    HostEntry,
+    checked_name,
+    checked_user,
+    expand_all,
+    split_commas,
+)
 from gpumon_static.rules import RULES
+from gpumon_static.text import clip
 from gpumon_static.times import EXAMPLES, parse_duration
 
 Check = Callable[[Any, Path], Any]
 
 MAIN_PAGE = "index.html"
+LONGEST_COMPARED = 120
+MOST_COMPARED = 2000
+"""Looking for the nearest name takes long: after so many comparisons there are no more hints."""
 EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed")
 
 
@@ -24,7 +35,7 @@ class Wrong(ValueError):
 
 
 def string(value: Any, _base: Path) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "\0" in value:
         raise Wrong(f"must be a quoted string, not {shown(value)}")
     return value
 
@@ -63,7 +74,7 @@ def path(value: Any, base: Path) -> Path:
     try:
         return base / Path(value).expanduser()
     except RuntimeError as error:
-        raise Wrong(f"{value!r}: {error}") from error
+        raise Wrong(f"{shown(value)}: {error}") from error
 
 
 def path_or_none(value: Any, base: Path) -> Path | None:
@@ -90,7 +101,7 @@ def command_line(value: Any, _base: Path) -> tuple[str, ...]:
         words = shlex.split(value) if isinstance(value, str) else []
     except ValueError as error:
         raise Wrong(f"is not a command line: {str(error).lower()}") from error
-    if not words:
+    if not words or "\0" in value:
         raise Wrong("must be a quoted command line")
     return tuple(str(Path(word).expanduser()) if word.startswith("~/") else word for word in words)
 
@@ -102,7 +113,7 @@ def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
     if not entries:
         raise Wrong("lists no hosts")
     try:
-        return tuple(host for entry in entries for host in expand(entry))
+        return expand_all(entries)
     except BadHost as error:
         raise Wrong(str(error)) from error
 
@@ -122,7 +133,7 @@ def page_file(value: Any, _base: Path) -> str:
 
 def texts(value: Any, _base: Path) -> tuple[str, ...]:
     listed = split_commas(value) if isinstance(value, str) else value
-    if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
+    if not isinstance(listed, list | tuple) or not all(isinstance(e, str) and "\0" not in e for e in listed):
         raise Wrong(f"must be a list of strings, not {shown(value)}")
     return tuple(listed)
 
@@ -131,7 +142,7 @@ def event_types(value: Any, base: Path) -> tuple[str, ...]:
     named = texts(value, base)
     unknown = [name for name in named if name not in EVENT_TYPES]
     if unknown:
-        raise Wrong(f"{unknown[0]!r} is not an event; choose from: {', '.join(EVENT_TYPES)}")
+        raise Wrong(f"{shown(unknown[0])} is not an event; choose from: {', '.join(EVENT_TYPES)}")
     return named
 
 
@@ -171,19 +182,28 @@ def duration(value: Any, _base: Path) -> int:
     """Seconds: as a number, or as people say it."""
     try:
         return integer(1, 10**9)(value, _base) if isinstance(value, int) else parse_duration(value)
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, OverflowError) as error:
         raise Wrong(f"must be a length of time such as {EXAMPLES}, not {shown(value)}") from error
 
 
 def shown(value: Any) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except (ValueError, RecursionError):
+        # Python writes no number of more than 4,300 digits, and no table in a table in a table for ever.
+        return "a very large number" if isinstance(value, int) else "a very deep value"
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def unknown_names(given: Iterable[str], known: Iterable[str], what: str, form: str = "{}") -> Iterable[str]:
     known = list(known)
+    compared = 0
     for name in given:
-        if name not in known:
+        if name in known:
+            continue
+        hint = ""
+        if len(name) <= LONGEST_COMPARED and (compared == 0 or compared + len(known) <= MOST_COMPARED):
+            compared += len(known)
             near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
             hint = f"; the nearest known one is {form.format(near[0])}" if near else ""
-            yield f"{form.format(name)}: unknown {what}{hint}"
+        yield f"{form.format(clip(name, LONGEST_COMPARED))}: unknown {what}{hint}"

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from gpumon_static.config.hostlist import BadHost, expand_nodeset, split_commas
 from gpumon_static.config.settings import HostConfig
-from gpumon_static.errors import GpumonError
+from gpumon_static.errors import GpumonError, UsageError
+from gpumon_static.text import clip
+
+MOST_NAMED = 10
+MOST_LETTERS = 400
 
 
 def choose(hosts: Sequence[HostConfig], only: str, what: str = "--only") -> list[HostConfig]:
@@ -14,8 +18,10 @@ def choose(hosts: Sequence[HostConfig], only: str, what: str = "--only") -> list
     try:
         names = {name for part in split_commas(only) for name in expand_nodeset(part)}
     except BadHost as error:
-        raise GpumonError(f"{what}: {error}") from error
-    strangers = names - {host.name for host in hosts}
+        raise UsageError(f"{what}: {error}") from error
+    strangers = sorted(names - {host.name for host in hosts})
     if strangers:
-        raise GpumonError(f"{what}: not among the hosts of the config: {', '.join(sorted(strangers))}")
+        listed = ", ".join(strangers[:MOST_NAMED])
+        more = f" and {len(strangers) - MOST_NAMED:,} more" if len(strangers) > MOST_NAMED else ""
+        raise GpumonError(f"{what}: not among the hosts of the config: {clip(listed, MOST_LETTERS)}{more}")
     return [host for host in hosts if host.name in names]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import MISSING, fields, replace
+from collections.abc import Collection, Iterable
+from dataclasses import MISSING, Field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,12 @@ from gpumon_static.config.settings import (
     PageConfig,
 )
 from gpumon_static.errors import ConfigError
+from gpumon_static.text import clip
+
+MOST_PARTS = 64
+"""Of a host's name, between its dots."""
+MOST_LETTERS = 120
+"""Of a name of the config, in an error."""
 
 
 def find(explicit: Path | None) -> Path:
@@ -75,6 +81,8 @@ def _read_tables(config_path: Path) -> dict[str, Any]:
     except tomli.TOMLDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ConfigError(config_path, [f"{where}: {error.msg}"]) from error
+    except syntax.TooMuch as error:
+        raise ConfigError(config_path, [str(error)]) from error
 
 
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
@@ -105,9 +113,20 @@ def _section(name: str, kind: type, table: Any, base: Path, problems: list[str])
                 given = f.metadata["check"](given, base)
             except Wrong as wrong:
                 problems.append(f"{name}.{key_name}: {wrong}")
-                given = ()
+                given = _default(f, base)
         values[key_name] = given
     return kind(**values)
+
+
+def _default(f: Field[Any], base: Path) -> Any:
+    """What stands in for a value that was refused, so that the checks after it go on."""
+    if f.default is MISSING:
+        return ()
+    try:
+        return None if f.default is None else f.metadata["check"](f.default, base)
+    except Wrong:
+        # A page's file has no default that would do.
+        return f.default
 
 
 def _pages(
@@ -131,8 +150,8 @@ def _users(table: Any, problems: list[str]) -> dict[str, str]:
         problems.append("users: must be a section, [users], not a value")
         return {}
     for login, name in table.items():
-        if not isinstance(name, str):
-            problems.append(f"users.{login}: must be a quoted string, not {shown(name)}")
+        if not isinstance(name, str) or "\0" in name:
+            problems.append(f"users.{clip(login, MOST_LETTERS)}: must be a quoted string, not {shown(name)}")
     return {login: name for login, name in table.items() if isinstance(name, str) and name}
 
 
@@ -143,18 +162,17 @@ def _overrides(
     if not isinstance(table, dict):
         problems.append("hosts: must be sections, [hosts.NAME]; the list of hosts is common.hosts")
         return {}
-    known = [entry.name for entry in common.hosts]
+    known = {entry.name for entry in common.hosts}
     found: dict[str, dict[str, Any]] = {}
     for name, given in _undotted(table, known):
-        where = f"hosts.{name}"
+        where = f"hosts.{clip(name, MOST_LETTERS)}"
         try:
             names = expand_nodeset(name)
         except BadHost as error:
             problems.append(f"[{where}]: {error}")
             continue
-        problems += unknown_names(
-            (f"[hosts.{n}]" for n in names), (f"[hosts.{n}]" for n in known), "host in common.hosts"
-        )
+        if strangers := [f"[hosts.{n}]" for n in names if n not in known]:
+            problems += unknown_names(strangers, (f"[hosts.{n}]" for n in known), "host in common.hosts")
         problems += unknown_names((f"{where}.{k}" for k in given), (f"{where}.{k}" for k in HOST_KEYS), "key")
         checked: dict[str, Any] = {}
         for key_name in given.keys() & HOST_KEYS.keys():
@@ -167,13 +185,15 @@ def _overrides(
     return found
 
 
-def _undotted(table: dict[str, Any], known: list[str], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def _undotted(
+    table: dict[str, Any], known: Collection[str], prefix: str = "", depth: int = 0
+) -> Iterable[tuple[str, Any]]:
     """TOML reads `[hosts.a.lab]` as a table in a table: put such names together again."""
     for part, value in table.items():
         name = prefix + part
         inner = [k for k, v in value.items() if isinstance(v, dict)] if isinstance(value, dict) else []
-        if inner and name not in HOST_KEYS:
-            yield from _undotted({k: value[k] for k in inner}, known, name + ".")
+        if inner and name not in HOST_KEYS and depth < MOST_PARTS:
+            yield from _undotted({k: value[k] for k in inner}, known, name + ".", depth + 1)
             value = {k: v for k, v in value.items() if k not in inner}
             if not value and name not in known:
                 continue

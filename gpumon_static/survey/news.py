@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static import rules
 from gpumon_static.survey.names import short_model
+from gpumon_static.survey.privacy import REASONS
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ class News:
 
 
 def tell(event: Event, *, with_error: bool = True) -> News:
-    """`with_error`: the host's own words too, which may name people."""
+    """`with_error`: the host's own words too, which may name people; else a sentence made from the status."""
     if event.type == "host-down":
-        error = f" {event.error}." if event.error and with_error else ""
+        error = _reason(event, with_error)
         since = f"{event.since.astimezone():%d %b %H:%M %Z}"
         return News(
             f"{event.host} gives no data: {event.status}",
@@ -39,6 +40,12 @@ def tell(event: Event, *, with_error: bool = True) -> News:
     models = ", ".join(dict.fromkeys(short_model(gpu.name) for gpu in event.gpus))
     text = f"{models} on {event.host}, free again after {duration(event.lasted_s)} in use."
     return News(f"{event.host}: {which} free", text)
+
+
+def _reason(event: Event, with_error: bool) -> str:
+    if with_error:
+        return f" {event.error}." if event.error else ""
+    return next((f" {sentence}" for status, sentence in REASONS.items() if status == event.status), "")
 
 
 def _fault(event: Event, with_detail: bool) -> News:

@@ -1,6 +1,18 @@
 """How much a page tells about people: names, pseudonyms that stay the same, or only counts.
 
-Readings are veiled before anything is built from them, so no later step can forget to.
+Readings are veiled before anything is built from them, so no later step can forget to. What each text is:
+
+    text                        names        pseudonyms                 counts
+    user, uid                   as it is     a pseudonym                a number, for counting only
+    process name                as it is     the program, no names      none
+    pid                         as it is     as it is                   none
+    job, command line           as it is     none                       none
+    error, warning              as it is     a sentence of ours         the same
+    note, details of faults     as it is     none                       none
+    mount points                as it is     /, disk 2, disk 3          the same
+    models, UUIDs, versions     as it is     as it is                   as it is
+
+Host names, groups and titles are the config's, and on every page as they are.
 """
 
 from __future__ import annotations
@@ -9,11 +21,30 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 
-from gpumon_static.model import HostReading, Process
+from gpumon_static.model import Disk, Gpu, HostReading, Process, Status
 from gpumon_static.survey.pseudonyms import pseudonym
 
 SOMEONE = "(name)"
+WARNED = "nvidia-smi printed a warning."
+DISTINCT_LETTERS = 4
+"""A login of fewer letters is part of many words, and is found as a word of its own only."""
+
+REASONS = {
+    Status.DNS: "The host name could not be resolved.",
+    Status.UNREACHABLE: "There is no route to the host.",
+    Status.REFUSED: "The host refused the connection.",
+    Status.TIMEOUT: "The host did not answer in time.",
+    Status.HOST_KEY: "The host's SSH key is unknown or has changed.",
+    Status.AUTH: "The login was refused.",
+    Status.NO_NVIDIA_SMI: "There is no nvidia-smi on the host.",
+    Status.DRIVER: "The driver does not answer nvidia-smi.",
+    Status.NO_GPUS: "The host answered, and listed no GPU.",
+    Status.BAD_OUTPUT: "The host's answer could not be read.",
+    Status.ERROR: "The host could not be read.",
+}
+"""Why a host has no readings, on a page without names: its own line may hold logins, paths and keys."""
 
 
 class Tier(StrEnum):
@@ -31,18 +62,28 @@ def veil(
     logins = {p.user for r in readings for g in r.gpus for p in g.all_processes if p.user}
     clean = _scrubber({*logins, *other_names})
     hide = _with_pseudonym(key, clean) if tier is Tier.PSEUDONYMS else _counted()
-    return [_veiled(reading, hide, clean) for reading in readings]
+    return [_veiled(reading, hide) for reading in readings]
 
 
-def _veiled(
-    reading: HostReading, hide: Callable[[Process], Process], clean: Callable[[str], str]
-) -> HostReading:
+def _veiled(reading: HostReading, hide: Callable[[Process], Process]) -> HostReading:
+    disks = tuple(_without_path(disk, number) for number, disk in enumerate(reading.machine.disks, start=1))
     return replace(
-        reading.with_processes(hide),
-        error=clean(reading.error) if reading.error else reading.error,
-        warning=clean(reading.warning) if reading.warning else reading.warning,
-        note=clean(reading.note) if reading.note else reading.note,
+        reading,
+        gpus=tuple(_without_details(gpu).with_processes(hide) for gpu in reading.gpus),
+        machine=replace(reading.machine, disks=disks),
+        error=REASONS.get(reading.status),
+        warning=WARNED if reading.warning else None,
+        note=None,
     )
+
+
+def _without_details(gpu: Gpu) -> Gpu:
+    return replace(gpu, faults=tuple(replace(fault, detail=None) for fault in gpu.faults))
+
+
+def _without_path(disk: Disk, number: int) -> Disk:
+    """/home/alice is a name as well. The number keeps the disks of a host apart."""
+    return disk if disk.mount == "/" else replace(disk, mount=f"disk {number}")
 
 
 def _with_pseudonym(key: bytes, clean: Callable[[str], str]) -> Callable[[Process], Process]:
@@ -82,8 +123,13 @@ def _identity(process: Process) -> str | None:
 
 
 def _scrubber(names: Iterable[str]) -> Callable[[str], str]:
-    listed = sorted((n for n in names if len(n) > 1), key=len, reverse=True)
+    listed = sorted((name for name in names if len(name) > 1), key=len, reverse=True)
     if not listed:
         return lambda text: text
-    pattern = re.compile(r"(?<![^\W_])(?:" + "|".join(map(re.escape, listed)) + r")(?![^\W_])", re.IGNORECASE)
-    return lambda text: pattern.sub(SOMEONE, text)
+    pattern = re.compile("|".join(map(_pattern, listed)), re.IGNORECASE)
+    return cache(lambda text: pattern.sub(SOMEONE, text))
+
+
+def _pattern(name: str) -> str:
+    found = re.escape(name)
+    return found if len(name) >= DISTINCT_LETTERS else rf"(?<![^\W_]){found}(?![^\W_])"

@@ -1,55 +1,154 @@
-"""The text of an ssh_config with its `Include`s in it, which paramiko does not follow."""
+"""The text of an ssh_config as paramiko can read it: with its `Include`s, its words split as ssh does.
+
+    Host gpu* # the lab's boxes      paramiko takes the comment for patterns, and fails on its apostrophe
+    User=alice                       a value in quotes, or with spaces before or after the equal sign
+    Include conf.d/*                 paramiko does not follow it
+
+What paramiko does not know of ssh's own files stays unknown: `Match localnetwork` and `tagged`, `%C`.
+"""
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import paramiko
+
 MOST_DEPTH = 16
+TO_THE_END = {"proxycommand", "localcommand", "remotecommand", "knownhostscommand"}
+"""Their value is the rest of the line, quotes, hashes and all."""
+FILES = {"userknownhostsfile", "globalknownhostsfile"}
+"""Their value may be several files, and stays in quotes."""
 
-_SETTING = re.compile(r"\s*(\w+)(?:\s*=\s*|\s+)(.+)")
+Tell = Callable[[str], None]
+
+_SETTING = re.compile(r"[ \t]*(\w+)(?:[ \t]*=[ \t]*|[ \t]+)(.+)")
+_WHITE = " \t\r\f"
 
 
-def read(file: Path) -> str:
+def read(file: Path, tell: Tell = lambda _: None) -> str:
     """A file that is not there says nothing, nor does one of somebody else's home, as with `su` or `sudo`.
 
-    A file that config.ini names is looked at before, and told of.
+    A file that config.ini names is looked at before, and told of. `tell`: takes a line about each `Include`
+    that was passed over. Raises `paramiko.ConfigParseError`.
     """
     try:
-        return "".join(f"{line}\n" for line in _lines(file, ()))
+        return "".join(f"{line}\n" for line in _lines(file, (), tell))
     except (FileNotFoundError, PermissionError):
         return ""
 
 
-def _lines(file: Path, outer: tuple[str, ...], depth: int = 0) -> Iterator[str]:
+def passed_over(file: Path) -> list[str]:
+    """A line about each `Include` that cannot be read; nothing of a file that a run refuses with a reason."""
+    told: list[str] = []
+    with suppress(OSError, paramiko.ConfigParseError):
+        read(file, told.append)
+    return told
+
+
+def _lines(file: Path, outer: tuple[str, ...], tell: Tell, depth: int = 0) -> Iterator[str]:
     """`outer`: the conditions, as of `Match`, of the blocks in which this file is included."""
     condition, block = outer, f"Match {' '.join(outer)}" if outer else "Host *"
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+    text = file.read_text(encoding="utf-8", errors="replace")
+    for number, written in enumerate(text.split("\n"), start=1):
+        line = written.strip(_WHITE)
         setting = _SETTING.match(line)
-        keyword, value = (setting[1].lower(), setting[2]) if setting else ("", "")
+        if line.startswith("#") or not setting:
+            yield line
+            continue
+        name, keyword, rest = setting[1], setting[1].lower(), setting[2]
+        if keyword in TO_THE_END:
+            yield f"{name} {rest}"
+            continue
+        words = _words(rest, f"{file}, line {number}")
+        if not words and keyword != "host":
+            raise paramiko.ConfigParseError(f"{file}, line {number}: {name} needs a value")
         if keyword == "include" and depth < MOST_DEPTH:
-            for included in _included(value, file):
-                yield from _lines(included, condition, depth + 1)
+            for included in _included(words, file):
+                yield from _lines_of_included(included, condition, tell, depth + 1)
             # The file's last block ends with the file.
             yield block
-            continue
-        if keyword in ("host", "match"):
-            condition = (*outer, *_condition(keyword, value))
-            line = block = f"Match {' '.join(condition)}" if outer and condition else line
-        yield line
+        elif keyword in ("host", "match"):
+            condition = (*outer, *_condition(keyword, words))
+            block = f"Match {' '.join(condition)}" if outer and condition else _block(keyword, words)
+            yield block
+        else:
+            yield f"{name} {shlex.join(words) if keyword in FILES else ' '.join(words)}"
 
 
-def _condition(keyword: str, value: str) -> tuple[str, ...]:
+def _lines_of_included(file: Path, outer: tuple[str, ...], tell: Tell, depth: int) -> list[str]:
+    """ssh would refuse everything because of one file; here the rest counts, and `check` shows the file."""
+    try:
+        return list(_lines(file, outer, tell, depth))
+    except OSError as error:
+        tell(f"Include {file} cannot be read: {error.strerror}; passed over")
+        return []
+
+
+def _words(text: str, where: str) -> list[str]:
+    """The words as ssh splits them: quotes of both kinds, a few escapes, a comment at the start of a word."""
+    words: list[str] = []
+    place = 0
+    while place < len(text):
+        if text[place] in _WHITE:
+            place += 1
+        elif text[place] == "#":
+            break
+        else:
+            word, place = _word(text, place, where)
+            words.append(word)
+    return words
+
+
+def _word(text: str, place: int, where: str) -> tuple[str, int]:
+    """The word that begins at this place, and the place after it."""
+    letters: list[str] = []
+    quote = ""
+    while place < len(text) and (quote or text[place] not in _WHITE):
+        letter, after = text[place], text[place + 1 : place + 2]
+        if letter == "\\" and after and (after in "'\"\\" or (after == " " and not quote)):
+            letters.append(after)
+            place += 1
+        elif letter == quote:
+            quote = ""
+        elif not quote and letter in "'\"":
+            quote = letter
+        else:
+            letters.append(letter)
+        place += 1
+    if quote:
+        raise paramiko.ConfigParseError(f"{where}: a quote is not closed")
+    return "".join(letters), place
+
+
+def _block(keyword: str, words: list[str]) -> str:
+    return (
+        f"Host {shlex.join(map(_pattern, words or ['']))}"
+        if keyword == "host"
+        else f"Match {shlex.join(words)}"
+    )
+
+
+def _condition(keyword: str, words: list[str]) -> tuple[str, ...]:
     if keyword == "host":
-        return (f"originalhost {','.join(shlex.split(value))}",)
-    return () if value.strip().lower() == "all" else (value,)
+        return (f"originalhost {shlex.quote(','.join(map(_pattern, words)))}",)
+    return () if [word.lower() for word in words] == ["all"] else (shlex.join(words),)
 
 
-def _included(patterns: str, file: Path) -> Iterator[Path]:
-    for pattern in shlex.split(patterns):
+def _pattern(word: str) -> str:
+    """ssh knows * and ? only; paramiko takes brackets for a set of letters."""
+    return word.replace("[", "[[]")
+
+
+def _included(patterns: list[str], file: Path) -> Iterator[Path]:
+    """Not with pathlib, which raises for a directory that is closed and takes hidden files for a `*`."""
+    for pattern in patterns:
         # As ssh has it for a user's file: relative to ~/.ssh, which is where that file is.
-        absolute = file.parent / Path(pattern).expanduser()
-        found = sorted(absolute.parent.glob(absolute.name))
-        yield from (included for included in found if included.is_file())
+        absolute = os.path.join(file.parent, os.path.expanduser(pattern))  # noqa: PTH111, PTH118
+        found = sorted(glob.glob(absolute))  # noqa: PTH207
+        yield from (Path(one) for one in found if os.path.isfile(one))  # noqa: PTH113

@@ -1,0 +1,63 @@
+"""`make fuzz`: all cases of all kinds, on all cores. Exits with 1 where one failed, and keeps its input."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.fuzz.cases import KINDS, Failure, tried
+
+CHUNK = 250
+KEPT = Path("fuzz-failures")
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
+    arguments.add_argument("--seed", type=int, default=None)
+    arguments.add_argument("--kind", choices=KINDS, action="append")
+    arguments.add_argument("--share", type=float, default=1.0, help="of all cases")
+    given = arguments.parse_args()
+    seed = secrets.randbelow(10**6) if given.seed is None else given.seed
+    print(f"seed {seed}: `make fuzz SEED={seed}` runs the same cases again", flush=True)
+    failures: list[Failure] = []
+    for name in given.kind or KINDS:
+        failures += _run(name, seed, round(KINDS[name].whole * given.share))
+    new = [failure for failure in failures if failure.area is None]
+    for failure in new[:20]:
+        KEPT.mkdir(exist_ok=True)
+        (KEPT / f"{failure.kind}-{seed}-{failure.case}").write_bytes(failure.content)
+        print(f"{failure.kind} {failure.case}: {failure.told}")
+    return 1 if new else 0
+
+
+def _run(name: str, seed: int, count: int) -> list[Failure]:
+    chunks = [range(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
+    with ProcessPoolExecutor() as pool:
+        found = [
+            f for part in pool.map(_chunk, [name] * len(chunks), [seed] * len(chunks), chunks) for f in part
+        ]
+    areas = Counter(failure.area or "NEW" for failure in found)
+    known = ", ".join(f"{count} {area}" for area, count in sorted(areas.items()))
+    print(
+        f"{name}: {len(KINDS[name].corpus())} of the corpus, {count:,} cases; failed: {known or 'none'}",
+        flush=True,
+    )
+    return found
+
+
+def _chunk(name: str, seed: int, numbers: range) -> list[Failure]:
+    kind = KINDS[name]
+    with TemporaryDirectory(prefix="gpumon-fuzz-") as directory:
+        cases = kind.corpus() if numbers.start == 0 else {}
+        found = [tried(kind, case, content, Path(directory)) for case, content in cases.items()]
+        found += [tried(kind, str(n), kind.case(seed, n), Path(directory)) for n in numbers]
+    return [failure for failure in found if failure]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+UPDATE latest SET counted_to = x'ff00';

@@ -1,0 +1,1 @@
+UPDATE crews SET members = 'x' || id;

@@ -1,0 +1,1 @@
+UPDATE pool_hours SET memory_sum = 'x';

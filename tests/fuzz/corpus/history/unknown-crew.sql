@@ -1,0 +1,1 @@
+UPDATE latest SET crew = 99, known_crew = 99;

@@ -1,0 +1,1 @@
+UPDATE gpus SET host = -1;

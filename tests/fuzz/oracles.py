@@ -1,0 +1,136 @@
+"""What may come out of each input, whatever it is. An oracle raises `AssertionError`, or what our code raises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from gpumon_static.collect.readers import Readers
+from gpumon_static.config import file as config_file
+from gpumon_static.config.settings import Config
+from gpumon_static.errors import ConfigError, GpumonError, HostError
+from gpumon_static.model import HostReading, Status
+from gpumon_static.publish.exports.feed import feed_xml
+from gpumon_static.store import events_file, snapshot
+from gpumon_static.store.events import EventMemory
+from gpumon_static.store.history import record, timelines
+from gpumon_static.store.history.database import HistoryError
+from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.survey.changes import note_changes
+from gpumon_static.survey.sightings import sightings
+from tests.builders import config as plain_config
+from tests.builders import host_config
+from tests.fuzz import seeds
+
+LONGEST_TEXT = 1000
+LONGEST_ERROR = 10_000
+
+
+def config(content: bytes, directory: Path) -> None:
+    """A whole Config, or a ConfigError that fits on a screen or two."""
+    path = directory / "config.ini"
+    path.write_bytes(content)
+    try:
+        loaded = config_file.load(path)
+    except ConfigError as error:
+        assert error.problems
+        assert len(str(error)) <= LONGEST_ERROR, "the text of the error has no bounds"
+        assert "unexpected" not in str(error)
+        return
+    assert isinstance(loaded, Config)
+    assert 0 < len(loaded.hosts) <= 100_000
+    assert len({host.name for host in loaded.hosts}) == len(loaded.hosts)
+    assert all(isinstance(path, Path) for path in (loaded.paths.data, loaded.paths.site))
+
+
+def answer(content: bytes, _directory: Path) -> None:
+    """A reading of clean, bounded lines and finite numbers, or a status with one clear line."""
+    try:
+        reading = Readers(lambda: seeds.NOW).parse(host_config("node1"), content)
+    except HostError as error:
+        assert error.status in Status
+        assert error.status is not Status.OK
+        _check_text("HostError", error.reason)
+        return
+    assert reading.ok
+    assert len({gpu.index for gpu in reading.gpus}) == len(reading.gpus), "two GPUs have the same index"
+    check_reading(reading)
+
+
+def csv(content: bytes, directory: Path) -> None:
+    path = directory / "load_data.csv"
+    path.write_bytes(content)
+    try:
+        readings = snapshot.read(path)
+    except GpumonError as error:
+        assert "\n" not in str(error), "more than one line"
+        assert len(str(error)) <= LONGEST_TEXT + len(str(path)), "the text of the error has no bounds"
+        return
+    assert all(isinstance(reading, HostReading) for reading in readings)
+    for name, value in _leaves(readings):
+        assert not isinstance(value, float) or math.isfinite(value), f"{name} is {value}"
+
+
+def history(content: bytes, directory: Path) -> None:
+    """It is read or refused; a run is recorded, or a line says why not, and the next one finds a good file."""
+    settings = seeds.history_config(directory)
+    for leftover in directory.glob("history.db*"):
+        leftover.unlink()
+    settings.history_path.write_bytes(content)
+    try:
+        with open_history(settings.history_path) as connection:
+            timelines.read(connection, seeds.NOW)
+    except HistoryError as error:
+        _check_text("HistoryError", str(error).replace(str(directory), ""))
+    said: list[str] = []
+    for minute in (5, 10):
+        at = seeds.NOW + timedelta(minutes=minute)
+        seen = sightings([replace(one, fetched_at=at) for one in seeds.lab(minute)], settings.busy)
+        record.record(settings, seen, at, said.append)
+    for line in said:
+        _check_text("said", line.replace(str(directory), ""))
+        assert "unexpected" not in line, line
+
+
+def events(content: bytes, directory: Path) -> None:
+    path = directory / "events.json"
+    path.write_bytes(content)
+    memory = events_file.load(path)
+    assert isinstance(memory, EventMemory)
+    settings = plain_config(*seeds.HOSTS)
+    for minute in (500, 505, 510):
+        note_changes(memory, seeds.lab(minute), settings)
+    assert set(memory.hosts) == set(seeds.HOSTS)
+    assert feed_xml(memory, seeds.HOSTS, "Lab", with_errors=True).startswith("<?xml")
+    events_file.save(path, memory)
+    assert events_file.load(path) == memory, "what was saved is not what is loaded"
+
+
+def check_reading(reading: HostReading) -> None:
+    for name, value in _leaves(reading):
+        if isinstance(value, str):
+            _check_text(name, value)
+        elif isinstance(value, int | float):
+            assert math.isfinite(value), f"{name} is {value}"
+            assert abs(value) < 2**63, f"{name} is out of range"
+
+
+def _check_text(name: str, text: str) -> None:
+    assert text, f"{name} is empty"
+    assert len(text) <= LONGEST_TEXT, f"{name} has {len(text)} letters"
+    assert text.isprintable(), f"{name} has {[c for c in text if not c.isprintable()][:3]!a}"
+
+
+def _leaves(value: Any, name: str = "reading") -> Iterator[tuple[str, Any]]:
+    if is_dataclass(value):
+        for field in fields(value):
+            yield from _leaves(getattr(value, field.name), f"{type(value).__name__}.{field.name}")
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one, name)
+    elif value is not None:
+        yield name, value

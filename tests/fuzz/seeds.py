@@ -1,0 +1,253 @@
+"""What is mutated: configs, answers, CSVs, histories and events as a lab has them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gpumon_static.config.settings import HOST_KEYS, SECTIONS, Config, PathsConfig
+from gpumon_static.demo import answers
+from gpumon_static.demo.lab import DemoSpec, build
+from gpumon_static.demo.workload import healthy_reading
+from gpumon_static.model import HostReading, Status
+from gpumon_static.store import events_file, snapshot
+from gpumon_static.store.events import EventMemory
+from gpumon_static.store.history import record
+from gpumon_static.survey.changes import note_changes
+from gpumon_static.survey.sightings import sightings
+from tests.builders import busy_gpu, config, failed, gpu, process, reading, slices
+
+TESTS = Path(__file__).parents[1]
+SHARED = TESTS.parents[1] / "shared" / "captures"
+NOW = datetime(2025, 11, 14, 9, 10, tzinfo=UTC)
+HOSTS = ("node1", "node2", "node3")
+
+OLD = b"""\
+; an old file
+[common]
+user = yourusername
+hosts = host1.domain.tld,gpu[01-08]  # comment
+key_filename: ~/.ssh/id_rsa
+port =
+[site]
+title = Our GPUs; all of them
+"""
+VALUES = (
+    "0", "-1", "1.5", "true", '""', '"x"', "[]", "[1]", '["a", "b"]', "{}", "{a = 1}", "[[]]", "inf", "nan", "1979-05-27",
+    "07:32:00", '"\\u0000"', "'~nobody-has-this/x'", "9" * 30, "9" * 5000, "[" * 450, "0x" + "f" * 5000, '"gpu[1-9999999]"',
+    "bare words", "'counts'", "'30d'", "''' x\ny '''", '"' + "x" * 5000 + '"', "[{file = 'a.html'}]", "1e400", "",
+)  # fmt: skip
+
+
+@cache
+def configs() -> list[bytes]:
+    example = (TESTS.parent / "config.example.ini").read_bytes()
+    return [example, OLD, (TESTS / "releases/0.1.0/config.ini").read_bytes()]
+
+
+def made_config(random: Random) -> bytes:
+    """Any keys with any values, known and unknown ones."""
+    lines = ["[common]", "hosts = ['node1', 'gpu[1-4]']"] if random.random() < 0.7 else []
+    for _ in range(random.randint(1, 6)):
+        name = random.choice((*SECTIONS, "hosts.node1", "hosts.'gpu[1-9]'", "users", "other", "[site.pages]"))
+        lines.append(f"[{name}]")
+        known = [*getattr(SECTIONS.get(name), "__dataclass_fields__", HOST_KEYS), "unknown", "a.b.c"]
+        lines += [f"{random.choice(known)} = {random.choice(VALUES)}" for _ in range(random.randint(0, 4))]
+    return "\n".join(lines).encode()
+
+
+@cache
+def answers_of_hosts() -> list[bytes]:
+    """Of the demo's hosts, and with each capture in the place of their XML; some packed."""
+    pieces_of = [answers.files(host, healthy_reading(host, NOW)) for host in build(DemoSpec(1, 8, None))]
+    made, pieces = [answer(pieces) for pieces in pieces_of], pieces_of[0]
+    folders = (TESTS / "captures", SHARED, SHARED / "derived")
+    captures = [file for folder in folders for file in sorted(folder.glob("*.xml"))]
+    made += [
+        answer(pieces | {"nvidia-smi.xml": file.read_text(errors="replace")}, packed=number % 4 == 3)
+        for number, file in enumerate(captures)
+    ]
+    return made
+
+
+def answer(pieces: dict[str, str], *, packed: bool = False) -> bytes:
+    """As probe.sh frames it."""
+    xml = pieces["nvidia-smi.xml"].encode()
+    cgroups = "".join(
+        f"{name.split('/')[1]}/cgroup:{text}" for name, text in pieces.items() if name.endswith("/cgroup")
+    )
+    disks = "".join(f"0 {line}\n" for line in pieces["df"].splitlines()[1:])
+    cpu = pieces["proc/stat"].splitlines()[0]
+    sections = [
+        ("smi-stderr", b""),
+        ("smi-status", b"0\n"),
+        ("smi-gz", gzip.compress(xml, mtime=0)) if packed else ("smi", xml),
+        ("smi-list", pieces["nvidia-smi.list"].encode()),
+        ("ps", pieces["ps"].encode()),
+        ("cgroups", cgroups.encode()),
+        ("names", b"alice:x:1000:1000:Alice:/home/alice:/bin/bash\n"),
+        ("load", pieces["proc/loadavg"].encode()),
+        ("uptime", pieces["proc/uptime"].encode()),
+        ("cpus", b"64\n"),
+        ("cpu", f"{cpu}\n{cpu.replace('1', '2')}\n".encode()),
+        ("memory", pieces["proc/meminfo"].encode()),
+        ("disks", disks.encode()),
+        ("clock", b"1763111400\n"),
+    ]
+    body = b"".join(b"\n@@gpumon ab12 %s\n%s" % (name.encode(), text) for name, text in sections)
+    return b"Welcome!\n@@gpumon begin 1 ab12\n" + body + b"\n@@gpumon ab12 end\n"
+
+
+def lab(minute: int = 0) -> list[HostReading]:
+    """A host with everything, one with slices, one that fails now and then."""
+    at = NOW + timedelta(minutes=minute)
+    third = failed("node3", Status.AUTH, "refused, then: x") if minute % 20 else reading("node3", [gpu(0)])
+    bob = process(77, user="bob", name="=1+1", job="slurm:1", uid=1000, command_line="a, b")
+    found = [
+        reading("node1", [busy_gpu(0), busy_gpu(1, utilization=0.0, processes=(bob,)), gpu(2)]),
+        reading(
+            "node2", [gpu(0, mig_mode=True, slices=slices(3, 1))], warning="WARNING: infoROM is corrupted"
+        ),
+        third,
+    ]
+    return [replace(one, fetched_at=at) for one in found]
+
+
+@cache
+def csvs() -> list[bytes]:
+    return [snapshot.to_csv(lab()).encode(), (TESTS / "releases/0.1.0/data/load_data.csv").read_bytes()]
+
+
+@cache
+def events() -> list[bytes]:
+    memory = EventMemory("6d1ddcc4-93c6-4b0e-9a3c-4a1d5cfe5f3e")
+    for minute in range(0, 400, 5):
+        note_changes(memory, lab(minute), config(*HOSTS))
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "events.json"
+        events_file.save(path, memory)
+        made = path.read_bytes()
+    return [made, (TESTS / "releases/0.1.0/data/events.json").read_bytes()]
+
+
+def made_events(random: Random) -> bytes:
+    """A document whose values are of other kinds, somewhere."""
+    document = json.loads(random.choice(events()))
+    for _ in range(random.randint(1, 3)):
+        _change(document, random)
+    return json.dumps(document).encode()
+
+
+def _change(value: Any, random: Random) -> None:
+    """Walks down to some value, and puts another one in its place."""
+    while True:
+        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        if not keys:
+            return
+        key = random.choice(keys)
+        if isinstance(value[key], dict | list) and value[key] and random.random() < 0.9:
+            value = value[key]
+            continue
+        value[key] = random.choice(
+            (None, 0, -1, 1e308, True, "", "x", [], {}, "2025-11-14", "9999-12-31T23:59:59Z", 10**40)
+        )
+        return
+
+
+@cache
+def histories() -> list[bytes]:
+    with TemporaryDirectory() as directory:
+        settings = history_config(Path(directory))
+        for minute in range(0, 300, 5):
+            seen = sightings(lab(minute - 300), settings.busy)
+            record.record(settings, seen, NOW + timedelta(minutes=minute - 300), lambda _: None)
+        with sqlite3.connect(settings.history_path) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+        connection.close()
+        made = settings.history_path.read_bytes()
+    return [made, (TESTS / "releases/0.1.0/data/history.db").read_bytes()]
+
+
+def history_config(directory: Path) -> Config:
+    return replace(config(*HOSTS), paths=PathsConfig(directory, directory))
+
+
+CELLS = (
+    None,
+    0,
+    -1,
+    2**31,
+    2**62,
+    -(2**62),
+    1e300,
+    float("inf"),
+    "",
+    "x",
+    "x" * 500,
+    b"\xff\x00",
+    "9" * 50,
+    1.5,
+)
+
+
+def history_after(sql: str) -> bytes:
+    """A whole database on which this was done."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.deserialize(histories()[0])
+        connection.executescript(sql)
+        return connection.serialize()
+    finally:
+        connection.close()
+
+
+def made_history(random: Random) -> bytes:
+    """A whole database, with a few cells, rows or tables that should not be so."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.deserialize(random.choice(histories()))
+        tables = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        ]
+        for _ in range(random.randint(1, 5)):
+            _damage(connection, random.choice(tables), random)
+        connection.commit()
+        return connection.serialize()
+    finally:
+        connection.close()
+
+
+def _damage(connection: sqlite3.Connection, table: str, random: Random) -> None:
+    columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+    if not columns:
+        return
+    column = random.choice(columns)
+    somewhere = (
+        f"{columns[0]} IN (SELECT {columns[0]} FROM {table} ORDER BY 1 LIMIT 1 OFFSET {random.randint(0, 5)})"
+    )
+    choice = random.random()
+    try:
+        if choice < 0.7:
+            where = f" WHERE {somewhere}" if random.random() < 0.7 else ""
+            connection.execute(f"UPDATE OR IGNORE {table} SET {column} = ?{where}", [random.choice(CELLS)])
+        elif choice < 0.85:
+            connection.execute(
+                f"DELETE FROM {table}" + (f" WHERE {somewhere}" if random.random() < 0.5 else "")
+            )
+        elif choice < 0.9:
+            connection.execute(f"DROP TABLE {table}")
+        elif choice < 0.95:
+            connection.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
+        else:
+            connection.execute(f"PRAGMA user_version = {random.choice((0, 1, 2, 99, -1))}")
+    except (sqlite3.Error, OverflowError):
+        # A constraint holds: this damage cannot be done.
+        return
