@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.collect.ssh.target import Command
@@ -39,7 +39,7 @@ class WantsSecret:
     """A password or passphrase, to be asked for by the run; the reply is bytes."""
 
     number: int
-    command: Command
+    command: Command = field(repr=False)
 
 
 @dataclass(frozen=True)
