@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from gpumon_static.text import one_line
 
@@ -27,7 +28,11 @@ UNKNOWN_WORDS = {
     "unknown error",
 }
 
+LONGEST_QUANTITY = 200
+"""Characters of a number with its unit, and with the white space around it."""
+
 _NUMBER = re.compile(r"^([+-]?\d{1,30}(?:\.\d+)?)\s*([A-Za-z%°]*)$")
+_LINES = re.compile(r"[^\r\n]+")
 # nvidia-smi's MB, of old drivers, are MiB.
 _MIB_PER = {
     "b": 2**-20, "byte": 2**-20, "bytes": 2**-20,
@@ -76,6 +81,13 @@ def _scaled(text: str | None, factors: Mapping[str, float]) -> float | None:
     return found[0] * factors.get(found[1].lower(), 1) if found else None
 
 
+def lines(text: str, most: int) -> Iterator[str]:
+    """The lines that are not empty, one by one: a list of all could be a hundred times the text."""
+    return (match[0] for match in islice(_LINES.finditer(text), most))
+
+
 def _quantity(text: str | None) -> tuple[float, str] | None:
-    match = _NUMBER.match(text.strip().strip("[]").strip()) if text else None
+    if not text or len(text) > LONGEST_QUANTITY:
+        return None
+    match = _NUMBER.match(text.strip().strip("[]").strip())
     return (float(match[1]), match[2]) if match else None
