@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 
 from gpumon_static.text import one_line
@@ -28,8 +29,9 @@ UNKNOWN_WORDS = {
     "unknown error",
 }
 
-LONGEST_QUANTITY = 200
-"""Characters of a number with its unit, and with the white space around it."""
+SHORT = 100
+"""Characters. Nothing longer is a number with its unit; what is as short comes again for each GPU and host, and is
+read once."""
 
 _NUMBER = re.compile(r"^([+-]?\d{1,30}(?:\.\d+)?)\s*([A-Za-z%°]*)$")
 _LINES = re.compile(r"[^\r\n]+")
@@ -47,10 +49,19 @@ _WATTS_PER = {"": 1, "w": 1, "mw": 1e-3, "kw": 1e3}
 
 def known(text: str | None) -> str | None:
     """The text, or None where it is one of nvidia-smi's many ways to say that it does not know."""
+    if text is None:
+        return None
+    return _known(text) if len(text) > SHORT else _known_short(text)
+
+
+def _known(text: str) -> str | None:
     line = one_line(text)
     if line is None or line.strip("[]").lower() in UNKNOWN_WORDS:
         return None
     return line
+
+
+_known_short = lru_cache(maxsize=4096)(_known)
 
 
 def number(text: str | None) -> float | None:
@@ -87,7 +98,10 @@ def lines(text: str, most: int) -> Iterator[str]:
 
 
 def _quantity(text: str | None) -> tuple[float, str] | None:
-    if not text or len(text) > LONGEST_QUANTITY:
-        return None
+    return _quantity_of(text) if text and len(text) <= SHORT else None
+
+
+@lru_cache(maxsize=4096)
+def _quantity_of(text: str) -> tuple[float, str] | None:
     match = _NUMBER.match(text.strip().strip("[]").strip())
     return (float(match[1]), match[2]) if match else None

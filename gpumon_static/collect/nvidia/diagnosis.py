@@ -63,9 +63,14 @@ def _says(gpu: Texts, *words: str) -> list[str]:
     for path in _CORE:
         block, _, tag = path.rpartition("/")
         texts = gpu.get(path) + (gpu.get(block) if block else [])
-        if any((one_line(text) or "").strip("[]").lower() in words for text in texts):
+        # Most say a number.
+        if any(text and not text[0].isdigit() and _word(text) in words for text in texts):
             found.append(tag)
     return found
+
+
+def _word(text: str) -> str:
+    return (one_line(text) or "").strip("[]").lower()
 
 
 def _lost(gpu: Texts) -> str | None:

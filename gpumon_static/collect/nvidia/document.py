@@ -31,7 +31,8 @@ MOST_MARKS = 200_000
 
 _START = re.compile(r"<\?xml|<(?:\w{1,20}:)?nvidia_smi_log")
 _ROOT = re.compile(r"<(?:\w{1,20}:)?nvidia_smi_log")
-_END = re.compile(r"</(?:\w{1,20}:)?nvidia_smi_log\s*>")
+_END = re.compile(r"nvidia_smi_log\s*>")
+_CLOSES = re.compile(r"</(?:\w{1,20}:)?$")
 _SCHEMA = re.compile(r"nvsmi_device_v(\d{1,4})\.dtd")
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BARE_AMPERSAND = re.compile(r"&(?!#?\w{1,8};)")
@@ -85,13 +86,17 @@ def find(stdout: str, stderr: str, exit_status: int) -> Document:
 def _documents(stdout: str) -> Iterator[_Span]:
     """Where each begins and ends; with `-l` there are several, of which the first counts."""
     start = _START.search(stdout)
-    while (
-        start
-        and (root := _ROOT.search(stdout, start.start()))
-        and (end := _END.search(stdout, root.end()))
-    ):
-        yield _Span(start.start(), root.start(), end.end())
-        start = _START.search(stdout, end.end())
+    while start and (root := _ROOT.search(stdout, start.start())) and (end := _end(stdout, root.end())):
+        yield _Span(start.start(), root.start(), end)
+        start = _START.search(stdout, end)
+
+
+def _end(stdout: str, start: int) -> int | None:
+    """The end of the next closing tag. Its name is looked for first: `</` is in every line."""
+    for name in _END.finditer(stdout, start):
+        if _CLOSES.search(stdout[max(0, name.start() - 24) : name.start()]):
+            return name.end()
+    return None
 
 
 class Texts:
@@ -100,15 +105,19 @@ class Texts:
     Most of a GPU is never asked for, so only the blocks on the way to a path are looked into.
     """
 
-    __slots__ = ("_blocks", "own")
+    __slots__ = ("_blocks", "_found", "own")
 
     def __init__(self, element: Element) -> None:
         self.own = element.text
         self._blocks = {"": _by_tag([element])}
+        self._found: dict[str, list[str | None]] = {}
 
     def get(self, path: str) -> list[str | None]:
-        block, _, tag = path.rpartition("/")
-        return [element.text for element in self._inside(block).get(tag, ())]
+        found = self._found.get(path)
+        if found is None:
+            block, _, tag = path.rpartition("/")
+            found = self._found[path] = [element.text for element in self._inside(block).get(tag, ())]
+        return found
 
     def below(self, path: str) -> list[str | None]:
         """Of all the tags in this block, whatever they are called."""

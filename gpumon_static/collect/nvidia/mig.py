@@ -81,11 +81,14 @@ def slices(
     processes: Callable[[Sequence[Texts]], tuple[Process, ...]],
 ) -> tuple[tuple[MigDevice, ...], list[Texts]]:
     """The MIG devices with their processes, and the processes that are in none of them."""
+    devices = gpu.findall("mig_devices/mig_device")
+    if not devices:
+        return (), list(infos)
     by_instances: dict[Instances, list[Texts]] = {}
     for info in infos:
         by_instances.setdefault(_instances(info), []).append(info)
     found: dict[int, MigDevice] = {}
-    for position, device in enumerate(map(Texts, gpu.findall("mig_devices/mig_device"))):
+    for position, device in enumerate(map(Texts, devices)):
         instances = _instances(device)
         index = first(device, ["index"], whole)
         index = position if index is None else index
