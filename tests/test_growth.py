@@ -17,8 +17,8 @@ from tests.growth import Shape, costs_too_much, near_misses, numbered, repeated
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 KIB, MIB = 1024, 1024**2
-SIZES = (KIB // 2, 4 * KIB, 32 * KIB)
-LARGE = (16 * KIB, 128 * KIB, MIB, 8 * MIB)
+SIZES = (KIB // 4, 2 * KIB, 16 * KIB)
+LARGE = (128 * KIB, MIB, 8 * MIB)
 ID = "3f2a90c3e7d5b1a4" * 4
 
 

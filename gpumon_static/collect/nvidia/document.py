@@ -29,6 +29,9 @@ T = TypeVar("T")
 MOST_MARKS = 200_000
 """Of each of `<`, `>`, `=` and `&`: what a tree occupies goes by its tags, not by its bytes. Eight B200 need 12,000."""
 
+LONGEST_TAG = 64 * 1024
+"""Bytes, with its attributes; of a comment too."""
+
 _START = re.compile(r"<\?xml|<(?:\w{1,20}:)?nvidia_smi_log")
 _ROOT = re.compile(r"<(?:\w{1,20}:)?nvidia_smi_log")
 _END = re.compile(r"nvidia_smi_log\s*>")
@@ -172,13 +175,19 @@ def _root(document: str) -> Element:
 
 def _tree(document: str) -> Element:
     """By the C parser into C's tree. Prefixes are left as they are: a namespace of a million letters is a host's idea."""
-    builder, parser = TreeBuilder(), ParserCreate()
+    builder, parser = TreeBuilder(), ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refuse
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
-    parser.Parse(document, True)
+    data = document.encode()
+    for start in range(0, len(data), LONGEST_TAG):
+        parser.Parse(data[start : start + LONGEST_TAG], False)
+        # A tag that is not yet complete is read again from its beginning when more comes.
+        if start - parser.CurrentByteIndex > LONGEST_TAG:
+            raise HostError(Status.BAD_OUTPUT, f"nvidia-smi's XML has a tag of more than {LONGEST_TAG} bytes")
+    parser.Parse(b"", True)
     root = builder.close()
     if ":" in root.tag:
         for element in root.iter():
