@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 
 from gpumon_static.collect import reading, values
 from gpumon_static.collect.nvidia import lost, mig, smi
+from gpumon_static.collect.nvidia.document import MOST_MARKS
 from gpumon_static.collect.probe import cgroup, framing, machine, ps
 from gpumon_static.collect.ssh import openssh
 from gpumon_static.collect.trace import SILENT, Trace
+from gpumon_static.errors import HostError
+from gpumon_static.model import Status
 from tests.builders import host_config
 from tests.growth import Shape, costs_too_much, near_misses, numbered, repeated
 
@@ -47,7 +53,10 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "framing.sections": (framing.sections, ("@@gpumon begin 1 ab\n\n@@gpumon ab smi\nx\n@@gpumon ab end\n",)),
     "the document": (
         smi.parse,
-        (PROLOG + "<nvidia_smi_log><gpu id='1'></gpu></nvidia_smi_log>\nWARNING: infoROM is corrupted at gpu 0:0",),
+        (
+            PROLOG
+            + "<nvidia_smi_log><gpu id='1'></gpu></nvidia_smi_log>\nWARNING: infoROM is corrupted at gpu 0:0",
+        ),
     ),
     "a process name": (
         smi.parse,
@@ -103,7 +112,9 @@ def test_near_misses_cost_work_in_proportion(name: str, seed: str) -> None:
 
 # Whole answers, up to the most that a host can send.
 
-MANY_GPUS = numbered('<gpu id="0000:{0:02X}:00.0"><uuid>GPU-{0}</uuid></gpu>', "<nvidia_smi_log>", "</nvidia_smi_log>")
+MANY_GPUS = numbered(
+    '<gpu id="0000:{0:02X}:00.0"><uuid>GPU-{0}</uuid></gpu>', "<nvidia_smi_log>", "</nvidia_smi_log>"
+)
 IN_SMI: dict[str, Shape] = {
     "DOCTYPE again and again": repeated("<!DOCTYPE ", "", GPU),
     "process names without end": repeated("<process_name>", "<nvidia_smi_log>", "</nvidia_smi_log>"),
@@ -145,7 +156,10 @@ IN_SMI: dict[str, Shape] = {
 }  # fmt: skip
 IN_SECTIONS: dict[str, tuple[str, Shape]] = {
     "listed GPUs": ("smi-list", numbered("GPU {0}: X (UUID: GPU-{0})\n")),
-    "listed slices": ("smi-list", numbered("  MIG 1g.10gb Device {0}: (UUID: MIG-{0})\n", "GPU 0: X (UUID: GPU-1)\n")),
+    "listed slices": (
+        "smi-list",
+        numbered("  MIG 1g.10gb Device {0}: (UUID: MIG-{0})\n", "GPU 0: X (UUID: GPU-1)\n"),
+    ),
     "ps": ("ps", numbered(f"{{0}} 1000 01:00 R    {'ada':<32} python\n")),
     "hidden": ("hidden", numbered(f"{{0}} {{0}} - - {'ada':<32}\n")),
     "names": ("names", numbered("a{0}:x:{0}:1::/:/bin/sh\n")),
@@ -200,3 +214,75 @@ def test_an_answer_in_small_pieces_costs_work_in_proportion(line: str, head: str
             has_arrived(output)
 
     assert costs_too_much(receive, repeated(line), 4 * KIB, 32 * KIB, 256 * KIB) is None
+
+
+# Memory.
+
+MOST_MEMORY = 24 * framing.MOST_BYTES
+
+
+HEAVY = [
+    "a name without end", "a text without end", "a comment without end", "processes", "lost GPUs", "one warning",
+    "short lines in ps", "ps in ps", "load in load", "cpu in cpu", "fields in names", "memory in memory",
+    "one disk in disks", "sections in load", "packed sections",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_a_large_answer_occupies_a_small_multiple_of_the_most(name: str) -> None:
+    assert most_memory(ANSWERS[name](framing.MOST_BYTES - KIB)) < MOST_MEMORY
+
+
+@pytest.mark.parametrize("letter", ["", "\U0001f600"], ids=["ASCII", "four bytes a letter"])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("tags side by side", 4 * MOST_MARKS),
+        ("tags that are never closed", 3 * MOST_MARKS),
+        ("tags in tags", 7 * MOST_MARKS // 2),
+        ("one block again and again", 31 * MOST_MARKS // 3),
+        ("ampersands", MOST_MARKS),
+        ("GPUs in GPUs", 11 * MOST_MARKS // 2),
+    ],
+)
+def test_as_many_tags_as_are_read_occupy_no_more(name: str, size: int, letter: str) -> None:
+    """Packed: a few bytes on the wire."""
+    xml = IN_SMI[name](size - 8 * KIB) + letter
+    assert max(xml.count("<"), xml.count("&")) > MOST_MARKS * 0.9
+    assert most_memory(packed(xml)) < MOST_MEMORY
+
+
+def packed(xml: str) -> bytes:
+    content = gzip.compress(xml.encode())
+    return b"@@gpumon begin 1 ab\n\n@@gpumon ab smi-gz\n" + content + b"\n@@gpumon ab end\n"
+
+
+def test_long_tags_side_by_side_occupy_no_more() -> None:
+    """Thirteen kilobytes on the wire that became 1.5 GB: a path for each, with all the tags above it."""
+    names = ["t" * 10_000 + str(depth) for depth in range(5)]
+    blocks = (
+        "".join(f"<{name}>" for name in names) + "<a/>" * 1000 + "".join(f"</{name}>" for name in names[::-1])
+    )
+    answer = packed(log(f"<gpu>{blocks * 75}</gpu>"))
+    assert len(answer) < 100_000
+    assert most_memory(answer) < MOST_MEMORY
+
+
+def test_an_answer_that_is_too_large_is_refused_with_a_line() -> None:
+    for name in ("tags side by side", "ampersands", "a tag without end", "sections in load"):
+        with pytest.raises(HostError, match="too large|more than") as refused:
+            read_answer(ANSWERS[name](2 * MIB))
+        assert refused.value.status is Status.BAD_OUTPUT
+        assert len(refused.value.reason) < 200
+
+
+def most_memory(answer: str | bytes) -> int:
+    """Bytes at the peak, beside the answer itself."""
+    output = answer.encode() if isinstance(answer, str) else answer
+    tracemalloc.start()
+    try:
+        with suppress(HostError):
+            reading.parse("n", framing.decoded(output), NOW)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -30,8 +30,7 @@ UNKNOWN_WORDS = {
 }
 
 SHORT = 100
-"""Characters. Nothing longer is a number with its unit; what is as short comes again for each GPU and host, and is
-read once."""
+"""Characters. Nothing longer is a number with its unit. Short values are the same on many GPUs: read once."""
 
 _NUMBER = re.compile(r"^([+-]?\d{1,30}(?:\.\d+)?)\s*([A-Za-z%°]*)$")
 _LINES = re.compile(r"[^\r\n]+")

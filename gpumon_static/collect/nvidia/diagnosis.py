@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from gpumon_static.collect.nvidia.document import Texts, first, told
-from gpumon_static.collect.nvidia.lost import bus_key
+from gpumon_static.collect.nvidia.lost import MOST, bus_key
 from gpumon_static.collect.values import number
 from gpumon_static.model import Fault, Gpu
 from gpumon_static.text import one_line
@@ -49,7 +50,7 @@ def diagnose(gpu: Texts) -> tuple[Fault, ...]:
 
 def with_inforom(gpus: Sequence[Gpu], around: str) -> list[Gpu]:
     """The warning stands after the document and names the GPU by its bus id."""
-    corrupt = {bus_key(match[1]) for match in _INFOROM.finditer(around)} - {()}
+    corrupt = {bus_key(match[1]) for match in islice(_INFOROM.finditer(around), MOST)} - {()}
     fault = Fault("inforom", "nvidia-smi warns of it")
     return [
         replace(gpu, faults=(*gpu.faults, fault)) if corrupt and bus_key(gpu.bus_id) in corrupt else gpu

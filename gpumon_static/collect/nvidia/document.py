@@ -1,9 +1,9 @@
 """nvidia-smi's output to the XML document in it, or to the reason why there is none.
 
 Unable to determine the device handle for GPU3: 0000:5F:00.0: Unknown Error     around it: kept as text
-<?xml version="1.0" ?>                                                           cut off, with all that declares
-<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
-<nvidia_smi_log>...</nvidia_smi_log>                                             all that the XML parser sees
+<?xml version="1.0" ?>                                                          cut off, as all declarations
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">                         cut off
+<nvidia_smi_log>...</nvidia_smi_log>                                            all that the XML parser sees
 
 A document can declare entities before its root only. The parser starts at the root, with text that is decoded
 already: no declaration reaches it, whatever encoding one claims.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NoReturn, TypeVar
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers.expat import ExpatError, ParserCreate
@@ -27,8 +28,10 @@ from gpumon_static.text import one_line
 T = TypeVar("T")
 
 MOST_MARKS = 200_000
-"""Of each of `<`, `>`, `=` and `&`: what a tree occupies goes by its tags, not by its bytes. Eight B200 need 12,000."""
+"""Of each of `<`, `>`, `=` and `&`: the memory of a tree goes by its tags. Eight B200 need 12,000."""
 
+MOST_DOCUMENTS = 100
+"""With `-l`; what comes after them is text around them."""
 LONGEST_TAG = 64 * 1024
 """Bytes, with its attributes; of a comment too."""
 
@@ -72,7 +75,7 @@ class _Span:
 
 def find(stdout: str, stderr: str, exit_status: int) -> Document:
     """A complete document counts, whatever the exit status; an incomplete one is refused."""
-    spans = list(_documents(stdout))
+    spans = list(islice(_documents(stdout), MOST_DOCUMENTS))
     if not spans:
         raise _no_document(stdout, stderr, exit_status)
     first = spans[0]
@@ -174,7 +177,7 @@ def _root(document: str) -> Element:
 
 
 def _tree(document: str) -> Element:
-    """By the C parser into C's tree. Prefixes are left as they are: a namespace of a million letters is a host's idea."""
+    """Read by the C parser, without namespaces: each tag would carry its own, which a host may make long."""
     builder, parser = TreeBuilder(), ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refuse
@@ -197,7 +200,9 @@ def _tree(document: str) -> Element:
 
 def _refuse(*_declared: object) -> NoReturn:
     """Never called: a document that starts at its root has no place for a DOCTYPE. Safe all the same."""
-    raise HostError(Status.BAD_OUTPUT, "nvidia-smi's XML declares a document type inside the document: refused")
+    raise HostError(
+        Status.BAD_OUTPUT, "nvidia-smi's XML declares a document type inside the document: refused"
+    )
 
 
 def _repaired(document: str) -> str:

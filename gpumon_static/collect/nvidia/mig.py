@@ -59,9 +59,7 @@ def with_profiles(gpus: Sequence[Gpu], listed: Sequence[ListedGpu]) -> list[Gpu]
     # Of two that are listed alike, the first counts.
     by_uuid = {one.uuid: one for one in reversed(listed)}
     by_index = {one.index: one for one in reversed(listed)}
-    return [
-        _with_slices(gpu, by_uuid.get(gpu.uuid) if gpu.uuid else by_index.get(gpu.index)) for gpu in gpus
-    ]
+    return [_with_slices(gpu, by_uuid.get(gpu.uuid) if gpu.uuid else by_index.get(gpu.index)) for gpu in gpus]
 
 
 def _with_slices(gpu: Gpu, listed: ListedGpu | None) -> Gpu:

@@ -65,8 +65,8 @@ def parse(text: str) -> dict[int, Belonging]:
 
 def belonging(paths: Collection[str]) -> Belonging:
     """From all the groups of a process: cgroup v1 has one for each resource, and not all of them tell."""
-    found = ((kind, _named(paths, below, form)) for kind, below, form in _JOBS)
-    job = next((f"{kind}:{_tidy(name)}" for kind, name in found if name), None)
+    found = ((kind, _tidy(_named(paths, below, form))) for kind, below, form in _JOBS)
+    job = next((f"{kind}:{name}" for kind, name in found if name), None)
     person = _named(paths, _SLURM, _SLURM_USER) or _named(paths, None, _LOGIN)
     return Belonging(job, int(person) if person else None)
 
@@ -81,7 +81,7 @@ def _named(paths: Iterable[str], below: re.Pattern[str] | None, form: re.Pattern
     return None
 
 
-def _tidy(name: str) -> str:
+def _tidy(name: str | None) -> str:
     """systemd writes the dashes of a pod's uid as underscores."""
-    plain = name.replace("_", "-") if re.fullmatch(_UID, name) else name
-    return (one_line(plain) or "")[:LONGEST_NAME]
+    plain = name.replace("_", "-") if name and re.fullmatch(_UID, name) else name
+    return (one_line(plain) or "")[:LONGEST_NAME].rstrip()

@@ -76,7 +76,7 @@ def parse_disks(text: str) -> tuple[Disk, ...]:
 
 
 def _disk(line: str) -> Disk | None:
-    """What a CIFS share is called may have blanks, and so may a mount point: the numbers stand between them."""
+    """The name of a CIFS share may have blanks, and a mount point too: the numbers stand between them."""
     if line[:2] not in ("0 ", "1 ", "- "):
         return None
     words = line[2:].split()
