@@ -173,6 +173,7 @@ IN_SECTIONS: dict[str, tuple[str, Shape]] = {
     "cpu lines": ("cpu", repeated("1 2 3 4\n")),
     "disks": ("disks", numbered("0 /dev/sda{0} 2048 1024 1024 50% /{0}\n")),
     "one disk": ("disks", repeated("1 ", "0 ")),
+    "blanks in a mount": ("disks", repeated(" ", "0 /dev/sda1 2048 1024 1024 50% /", "x")),
     "an endless mount": ("disks", repeated(" a", "0 /dev/sda1 2048 1024 1024 50% /")),
     "lines": ("ps", repeated("\n")),
     "short lines": ("ps", repeated("ab\n")),
@@ -189,6 +190,7 @@ ANSWERS: dict[str, Shape] = {
     "no probe": repeated("hello "),
     "no begin": repeated("@@gpumon begin 1"),
     "an endless token": repeated("a", "@@gpumon begin 1 "),
+    "packed sections of others": numbered("\n@@gpumon {0:x} smi-gz\n", "@@gpumon begin 1 ab\n"),
     "packed sections": repeated("\n@@gpumon ab smi-gz\n", "@@gpumon begin 1 ab\n"),
 }
 
