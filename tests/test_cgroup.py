@@ -107,9 +107,17 @@ def test_a_name_that_a_user_chose_stays_short() -> None:
 
 
 @given(st.text())
-def test_any_text_is_read_without_a_fault(text: str) -> None:
-    cgroup.parse(text)
-    cgroup.parse(f"1/cgroup:0::/{text}")
+def test_any_path_gives_a_short_label_or_none(text: str) -> None:
+    whole = f"1/cgroup:0::/{text}\n2/cgroup:0::/lxc/{text}"
+    for pid, found in (cgroup.parse(text) | cgroup.parse(whole)).items():
+        assert pid >= 0
+        assert found.uid is None or 0 <= found.uid < 10**10
+        if found.job is not None:
+            kind, _, name = found.job.partition(":")
+            assert kind in {"slurm", "pod", "podman", "docker", "containerd", "crio", "lxc"}
+            assert 0 < len(name) <= 64
+            assert not any(letter < " " for letter in name)
+    assert 1 in cgroup.parse(whole)
 
 
 @given(st.integers(1, 2**31), st.integers(0, 2**31))

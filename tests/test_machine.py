@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,5 +76,29 @@ def test_a_directory_that_is_no_mount_point_is_the_disk_it_lies_on() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(SECTIONS)), st.text()))
-def test_any_text_is_read_without_a_fault(sections: dict[str, str]) -> None:
-    machine.parse(sections)
+def test_any_text_gives_numbers_or_nothing(sections: dict[str, str]) -> None:
+    found = machine.parse(sections)
+    for value in asdict(found).values():
+        assert value is None or isinstance(value, tuple) or math.isfinite(value)
+    assert len({disk.mount for disk in found.disks}) == len(found.disks)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["0 ", "- ", "dev ", "2048 ", "9" * 400 + " ", "-5 ", "50% ", "/mnt", "/", "\n", " "])
+    )
+)
+def test_any_words_of_df_give_disks_with_a_mount_point_and_sizes(words: list[str]) -> None:
+    for disk in machine.parse_disks("".join(words)):
+        assert disk.mount.startswith("/")
+        assert disk.total_mib in (0.0, 2.0)
+        assert disk.used_mib in (0.0, 2.0)
+
+
+@given(st.dictionaries(st.sampled_from(["MemTotal", "SwapTotal", "uptime", "load"]), st.integers(1, 400)))
+def test_numbers_without_end_are_not_known(digits: dict[str, int]) -> None:
+    memory = "".join(f"{name}: {'9' * digits.get(name, 1)} kB\n" for name in ("MemTotal", "SwapTotal"))
+    found = machine.parse({"memory": memory, "uptime": "9" * digits.get("uptime", 1)})
+    assert (found.ram_total_mib is None) == (digits.get("MemTotal", 1) > 18)
+    assert (found.swap_total_mib is None) == (digits.get("SwapTotal", 1) > 18)
+    assert (found.uptime_s is None) == (digits.get("uptime", 1) > 30)

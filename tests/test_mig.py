@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,9 +53,13 @@ def test_slices_get_their_profile_and_uuid() -> None:
 
 
 @given(st.text())
-def test_any_list_is_read_without_a_fault(text: str) -> None:
-    mig.parse_list(text)
-    mig.parse_list(f"GPU 0: X (UUID: GPU-1)\n  MIG {text}")
+def test_any_list_gives_gpus_and_slices_with_short_names(text: str) -> None:
+    assert all(one.index >= 0 and 0 < len(one.uuid) <= 100 for one in mig.parse_list(text))
+    first, *_ = mig.parse_list(f"GPU 0: X (UUID: GPU-1)\n  MIG {text}")
+    assert (first.index, first.name, first.uuid) == (0, "X", "GPU-1")
+    for number, cut in first.slices.items():
+        assert number >= 0
+        assert all(0 < len(word) <= 100 and not re.search(r"\s", word) for word in (cut.profile, cut.uuid))
 
 
 def shared(*used: float) -> Gpu:

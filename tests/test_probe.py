@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from gpumon_static.collect import reading
 from gpumon_static.collect.probe import framing, machine, ps
+from gpumon_static.collect.trace import Trace
 from gpumon_static.errors import HostError
 from gpumon_static.model import GONE, Disk, Status
 from tests.builders import host_config
@@ -302,9 +303,13 @@ def test_any_content_comes_back_from_a_packed_answer(content: bytes) -> None:
 @given(st.binary())
 def test_a_damaged_packed_answer_is_refused_or_kept_as_it_is(content: bytes) -> None:
     try:
-        framing.decoded(packed_answer(content))
+        found = framing.decoded(packed_answer(content))
     except HostError as error:
         assert error.status is Status.BAD_OUTPUT
+        assert "damaged" in error.reason
+    else:
+        assert found.startswith("@@gpumon begin 1 ab\n")
+        assert found.endswith("\n@@gpumon ab end\n")
 
 
 def test_an_answer_that_unpacks_to_too_much_is_refused() -> None:
@@ -567,5 +572,34 @@ def test_users_of_every_kind_come_through_whole() -> None:
 
 
 @given(st.text())
-def test_any_ps_text_is_read_without_a_fault(text: str) -> None:
-    ps.parse(text)
+def test_any_ps_text_gives_entries_by_their_pid(text: str) -> None:
+    before = f"1 0 00:01 S    {'root':32} init\n"
+    found = ps.parse(before + text)
+    assert found[1].user is not None
+    assert set(ps.parse(text)) <= set(found)
+    assert all(pid >= 0 for pid in found)
+
+
+def test_an_answer_of_too_many_sections_is_refused() -> None:
+    text = "@@gpumon begin 1 ab\n" + "\n@@gpumon ab load\n1" * 101 + "\n@@gpumon ab end\n"
+    with pytest.raises(HostError, match="more than 100 sections"):
+        framing.sections(text)
+
+
+def test_a_packed_answer_may_not_be_longer_than_a_plain_one() -> None:
+    before = b"x" * (framing.MOST_BYTES // 2) + b"\n"
+    with pytest.raises(HostError, match="more than 8 MiB"):
+        framing.decoded(before + packed_answer(gzip.compress(b"x" * (framing.MOST_BYTES // 2))))
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"@@gpumon begin 1 ab\n", b"\n@@gpumon ab end\n", b"@@gpumon ", b"x", b"\r\n"]),
+        max_size=8,
+    )
+)
+def test_an_answer_in_pieces_is_complete_when_the_whole_is(parts: list[bytes]) -> None:
+    output, has_arrived = bytearray(), framing.arrived(Trace())
+    for byte in b"".join(parts):
+        output.append(byte)
+        assert has_arrived(output) == framing.is_complete(output)

@@ -98,5 +98,22 @@ def test_a_command_line_stands_behind_the_command_and_is_cut() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["ps", "hidden", "names", "cgroups", "with-arguments"]), st.text()))
-def test_any_text_is_read_without_a_fault(sections: dict[str, str]) -> None:
-    ps.table(sections).complete(Process(7))
+def test_any_text_leaves_a_process_what_it_is(sections: dict[str, str]) -> None:
+    found = ps.table(sections).complete(Process(7, type="C", memory_mib=5.0))
+    assert (found.pid, found.type, found.memory_mib) == (7, "C", 5.0)
+    for text in (found.user, found.job, found.name, found.state, found.command_line):
+        assert text is None or (0 < len(text) <= 200 and text == " ".join(text.split()))
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["7 1000 ", "01:00", "9-1:2:3", " R ", "ada", " " * 31, "9" * 4300, "\n", "-", "\x00"]
+        )
+    )
+)
+def test_any_line_of_ps_gives_numbers_that_can_be_stored(parts: list[str]) -> None:
+    for pid, entry in ps.parse("".join(parts)).items():
+        assert 0 <= pid < 10**10
+        assert entry.uid is None or 0 <= entry.uid < 10**10
+        assert entry.elapsed_s is None or 0 <= entry.elapsed_s < 10**15

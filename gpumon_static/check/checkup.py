@@ -75,6 +75,10 @@ def worst(findings: Sequence[Finding]) -> Mark:
     return next((mark for mark in (Mark.FAILED, Mark.WARNING) if mark in marks), Mark.OK)
 
 
+LONGEST_MARKER = 40
+"""Bytes; of what the probe prints when it starts a vendor's tool and when that has ended."""
+
+
 class Record(Trace):
     """What one host's steps told, and when."""
 
@@ -83,6 +87,7 @@ class Record(Trace):
         self._clock = clock
         self.clock_read_at: datetime | None = None
         self._smi_began: float | None = None
+        self._looked_at = 0
         self.smi_seconds: float | None = None
         self.failure: HostError | None = None
 
@@ -96,9 +101,11 @@ class Record(Trace):
         """The probe says when it starts nvidia-smi and when that has ended: the time between is its time."""
         if self.smi_seconds is not None:
             return
-        if self._smi_began is None and VENDORS[0].begins in output:
+        # From a little before where the last look ended: a marker may come in two pieces.
+        start, self._looked_at = max(0, self._looked_at - LONGEST_MARKER), len(output)
+        if self._smi_began is None and output.find(VENDORS[0].begins, start) >= 0:
             self.clock_read_at, self._smi_began = self._clock(), time.monotonic()
-        if self._smi_began is not None and VENDORS[0].ends in output:
+        if self._smi_began is not None and output.find(VENDORS[0].ends, start) >= 0:
             self.smi_seconds = time.monotonic() - self._smi_began
 
 

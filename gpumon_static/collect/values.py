@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
 
 from gpumon_static.text import one_line
 
@@ -27,7 +29,11 @@ UNKNOWN_WORDS = {
     "unknown error",
 }
 
+SHORT = 100
+"""Characters. Nothing longer is a number with its unit. Short values are the same on many GPUs: read once."""
+
 _NUMBER = re.compile(r"^([+-]?\d{1,30}(?:\.\d+)?)\s*([A-Za-z%°]*)$")
+_LINES = re.compile(r"[^\r\n]+")
 # nvidia-smi's MB, of old drivers, are MiB.
 _MIB_PER = {
     "b": 2**-20, "byte": 2**-20, "bytes": 2**-20,
@@ -42,10 +48,19 @@ _WATTS_PER = {"": 1, "w": 1, "mw": 1e-3, "kw": 1e3}
 
 def known(text: str | None) -> str | None:
     """The text, or None where it is one of nvidia-smi's many ways to say that it does not know."""
+    if text is None:
+        return None
+    return _known(text) if len(text) > SHORT else _known_short(text)
+
+
+def _known(text: str) -> str | None:
     line = one_line(text)
     if line is None or line.strip("[]").lower() in UNKNOWN_WORDS:
         return None
     return line
+
+
+_known_short = lru_cache(maxsize=4096)(_known)
 
 
 def number(text: str | None) -> float | None:
@@ -76,6 +91,16 @@ def _scaled(text: str | None, factors: Mapping[str, float]) -> float | None:
     return found[0] * factors.get(found[1].lower(), 1) if found else None
 
 
+def lines(text: str, most: int) -> Iterator[str]:
+    """The lines that are not empty, one by one: a list of all could be a hundred times the text."""
+    return (match[0] for match in islice(_LINES.finditer(text), most))
+
+
 def _quantity(text: str | None) -> tuple[float, str] | None:
-    match = _NUMBER.match(text.strip().strip("[]").strip()) if text else None
+    return _quantity_of(text) if text and len(text) <= SHORT else None
+
+
+@lru_cache(maxsize=4096)
+def _quantity_of(text: str) -> tuple[float, str] | None:
+    match = _NUMBER.match(text.strip().strip("[]").strip())
     return (float(match[1]), match[2]) if match else None

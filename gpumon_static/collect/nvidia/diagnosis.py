@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from gpumon_static.collect.nvidia.document import Texts, first, told
-from gpumon_static.collect.nvidia.lost import bus_key
+from gpumon_static.collect.nvidia.lost import MOST, bus_key
 from gpumon_static.collect.values import number
 from gpumon_static.model import Fault, Gpu
 from gpumon_static.text import one_line
@@ -39,7 +40,7 @@ _VOLATILE = {
     "sram_uncorrectable_parity": " in SRAM (parity)",
     "sram_uncorrectable_secded": " in SRAM (SEC-DED)",
 }
-_INFOROM = re.compile(r"infoROM is corrupted at gpu\s+([0-9A-Fa-f:.]+)", re.IGNORECASE)
+_INFOROM = re.compile(r"infoROM is corrupted at gpu\s+([0-9A-Fa-f:.]{1,24})", re.IGNORECASE)
 
 
 def diagnose(gpu: Texts) -> tuple[Fault, ...]:
@@ -49,10 +50,10 @@ def diagnose(gpu: Texts) -> tuple[Fault, ...]:
 
 def with_inforom(gpus: Sequence[Gpu], around: str) -> list[Gpu]:
     """The warning stands after the document and names the GPU by its bus id."""
-    corrupt = {bus_key(bus_id) for bus_id in _INFOROM.findall(around)}
+    corrupt = {bus_key(match[1]) for match in islice(_INFOROM.finditer(around), MOST)} - {()}
     fault = Fault("inforom", "nvidia-smi warns of it")
     return [
-        replace(gpu, faults=(*gpu.faults, fault)) if bus_key(gpu.bus_id) in corrupt - {()} else gpu
+        replace(gpu, faults=(*gpu.faults, fault)) if corrupt and bus_key(gpu.bus_id) in corrupt else gpu
         for gpu in gpus
     ]
 
@@ -62,15 +63,20 @@ def _says(gpu: Texts, *words: str) -> list[str]:
     found = []
     for path in _CORE:
         block, _, tag = path.rpartition("/")
-        texts = (*gpu.get(path, ()), *(gpu.get(block, ()) if block else ()))
-        if any((one_line(text) or "").strip("[]").lower() in words for text in texts):
+        texts = gpu.get(path) + (gpu.get(block) if block else [])
+        # Most say a number.
+        if any(text and not text[0].isdigit() and _word(text) in words for text in texts):
             found.append(tag)
     return found
 
 
+def _word(text: str) -> str:
+    return (one_line(text) or "").strip("[]").lower()
+
+
 def _lost(gpu: Texts) -> str | None:
     words = ("gpu is lost", "gpu has fallen off the bus")
-    said = _says(gpu, *words) or (one_line(gpu[""][0]) or "").lower() in words
+    said = _says(gpu, *words) or (one_line(gpu.own) or "").lower() in words
     return "its readings say: GPU is lost" if said else None
 
 
@@ -97,9 +103,8 @@ def _needs_reset(gpu: Texts) -> str | None:
 
 def _ecc_errors(gpu: Texts) -> str | None:
     counts = {place: first(gpu, [f"ecc_errors/volatile/{tag}"], number) for tag, place in _VOLATILE.items()}
-    if counts[""] is None and "ecc_errors/volatile/double_bit" in gpu:
-        parts = [texts for path, texts in gpu.items() if path.startswith("ecc_errors/volatile/double_bit/")]
-        counts[""] = sum(number(text) or 0 for texts in parts for text in texts)
+    if counts[""] is None:
+        counts[""] = sum(number(text) or 0 for text in gpu.below("ecc_errors/volatile/double_bit"))
     found = [f"{count:.0f}{place}" for place, count in counts.items() if count and count > 0]
     return f"uncorrected: {', '.join(found)}" if found else None
 

@@ -1,44 +1,46 @@
 """nvidia-smi's output to the XML document in it, or to the reason why there is none.
 
 Unable to determine the device handle for GPU3: 0000:5F:00.0: Unknown Error     around it: kept as text
-<?xml version="1.0" ?>
-<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">                          never loaded
-<nvidia_smi_log>...</nvidia_smi_log>
+<?xml version="1.0" ?>                                                          cut off, as all declarations
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">                         cut off
+<nvidia_smi_log>...</nvidia_smi_log>                                            all that the XML parser sees
+
+A document can declare entities before its root only. The parser starts at the root, with text that is decoded
+already: no declaration reaches it, whatever encoding one claims.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
-from xml.etree.ElementTree import ParseError
+from itertools import islice
+from typing import NoReturn, TypeVar
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers.expat import ExpatError, ParserCreate
 from xml.sax.saxutils import escape, unescape
-
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 
 from gpumon_static.collect.values import known
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 from gpumon_static.text import one_line
 
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
 T = TypeVar("T")
 
-Texts = Mapping[str, Sequence[str | None]]
-"""What the tags below an element say, by their path: `fb_memory_usage/used`."""
+MOST_MARKS = 200_000
+"""Of each of `<`, `>`, `=` and `&`: the memory of a tree goes by its tags. Eight B200 need 12,000."""
 
-DEEPEST = 6
-"""Tags in a path; no driver has used more than four, and a host that lies may nest a million."""
+MOST_DOCUMENTS = 100
+"""With `-l`; what comes after them is text around them."""
+LONGEST_TAG = 64 * 1024
+"""Bytes, with its attributes; of a comment too."""
 
-_START = re.compile(r"<\?xml|<(?:\w+:)?nvidia_smi_log")
-_END = re.compile(r"</(?:\w+:)?nvidia_smi_log\s*>")
-_SCHEMA = re.compile(r"<!DOCTYPE[^>]*?nvsmi_device_v(\d+)\.dtd")
+_START = re.compile(r"<\?xml|<(?:\w{1,20}:)?nvidia_smi_log")
+_ROOT = re.compile(r"<(?:\w{1,20}:)?nvidia_smi_log")
+_END = re.compile(r"nvidia_smi_log\s*>")
+_CLOSES = re.compile(r"</(?:\w{1,20}:)?$")
+_SCHEMA = re.compile(r"nvsmi_device_v(\d{1,4})\.dtd")
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_PROCESS_NAME = re.compile(r"(?<=<process_name>).*?(?=</process_name>)", re.DOTALL)
 _BARE_AMPERSAND = re.compile(r"&(?!#?\w{1,8};)")
 
 # What nvidia-smi prints instead of XML, and what that means. Its exit status is no safe guide: 255 is
@@ -64,45 +66,94 @@ class Document:
     schema: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Span:
+    start: int
+    root: int
+    end: int
+
+
 def find(stdout: str, stderr: str, exit_status: int) -> Document:
     """A complete document counts, whatever the exit status; an incomplete one is refused."""
-    spans = list(_documents(stdout))
+    spans = list(islice(_documents(stdout), MOST_DOCUMENTS))
     if not spans:
         raise _no_document(stdout, stderr, exit_status)
-    document = stdout[slice(*spans[0])]
-    schema = _SCHEMA.search(stdout, endpos=spans[0][1])
-    ends = [0, *(place for span in spans for place in span), len(stdout)]
-    around = [stdout[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)]
-    return Document(_root(document), "\n".join([*around, stderr]), int(schema[1]) if schema else None)
+    first = spans[0]
+    prolog = stdout[: first.root]
+    if "<!ENTITY" in prolog:
+        raise HostError(Status.BAD_OUTPUT, "nvidia-smi's XML declares entities: refused")
+    schema = _SCHEMA.search(prolog)
+    starts, ends = [0, *(span.end for span in spans)], [*(span.start for span in spans), len(stdout)]
+    around = [stdout[start:end] for start, end in zip(starts, ends, strict=True)]
+    root = _root(stdout[first.root : first.end])
+    return Document(root, "\n".join([*around, stderr]), int(schema[1]) if schema else None)
 
 
-def _documents(stdout: str) -> Iterator[tuple[int, int]]:
+def _documents(stdout: str) -> Iterator[_Span]:
     """Where each begins and ends; with `-l` there are several, of which the first counts."""
     start = _START.search(stdout)
-    while start and (end := _END.search(stdout, start.end())):
-        yield start.start(), end.end()
-        start = _START.search(stdout, end.end())
+    while start and (root := _ROOT.search(stdout, start.start())) and (end := _end(stdout, root.end())):
+        yield _Span(start.start(), root.start(), end)
+        start = _START.search(stdout, end)
 
 
-def texts(element: Element) -> Texts:
-    """In one walk: a GPU is asked for a hundred paths. The empty path has the element's own text."""
-    found: dict[str, list[str | None]] = {"": [element.text]}
+def _end(stdout: str, start: int) -> int | None:
+    """The end of the next closing tag. Its name is looked for first: `</` is in every line."""
+    for name in _END.finditer(stdout, start):
+        if _CLOSES.search(stdout[max(0, name.start() - 24) : name.start()]):
+            return name.end()
+    return None
 
-    def walk(parent: Element, path: str, depth: int) -> None:
-        for child in parent:
-            here = path + child.tag
-            found.setdefault(here, []).append(child.text)
-            if depth < DEEPEST and len(child):
-                walk(child, here + "/", depth + 1)
 
-    walk(element, "", 1)
+class Texts:
+    """What the tags below an element say, by their path: `fb_memory_usage/used`.
+
+    Most of a GPU is never asked for, so only the blocks on the way to a path are looked into.
+    """
+
+    __slots__ = ("_blocks", "_found", "own")
+
+    def __init__(self, element: Element) -> None:
+        self.own = element.text
+        self._blocks = {"": _by_tag([element])}
+        self._found: dict[str, list[str | None]] = {}
+
+    def get(self, path: str) -> list[str | None]:
+        found = self._found.get(path)
+        if found is None:
+            block, _, tag = path.rpartition("/")
+            found = self._found[path] = [element.text for element in self._inside(block).get(tag, ())]
+        return found
+
+    def below(self, path: str) -> list[str | None]:
+        """Of all the tags in this block, whatever they are called."""
+        return [element.text for found in self._inside(path).values() for element in found]
+
+    def _inside(self, path: str) -> dict[str, list[Element]]:
+        """The children of all blocks of this path."""
+        found = self._blocks.get(path)
+        if found is None:
+            parent, _, tag = path.rpartition("/")
+            found = self._blocks[path] = _by_tag(self._inside(parent).get(tag, ()))
+        return found
+
+
+def _by_tag(elements: Iterable[Element]) -> dict[str, list[Element]]:
+    found: dict[str, list[Element]] = {}
+    for element in elements:
+        for child in element:
+            found.setdefault(child.tag, []).append(child)
     return found
 
 
 def first(texts: Texts, paths: Iterable[str], read: Callable[[str | None], T | None]) -> T | None:
     """The first of these paths with a value; of a tag that is there twice, the one that has it."""
-    values = (read(text) for path in paths for text in texts.get(path, ()))
-    return next((value for value in values if value is not None), None)
+    for path in paths:
+        for text in texts.get(path):
+            value = read(text)
+            if value is not None:
+                return value
+    return None
 
 
 def told(texts: Texts, *paths: str) -> str | None:
@@ -111,26 +162,62 @@ def told(texts: Texts, *paths: str) -> str | None:
 
 
 def _root(document: str) -> Element:
-    document = _NOT_XML.sub("\ufffd", document)
+    # A short one, as nearly all are, cannot have so many.
+    for mark in "<>=&" if len(document) > MOST_MARKS else "":
+        if document.count(mark) > MOST_MARKS:
+            told = f"nvidia-smi's XML is too large: more than {MOST_MARKS:,} times {mark!r}"
+            raise HostError(Status.BAD_OUTPUT, told)
     try:
-        return _without_namespaces(fromstring(document))
-    except (ParseError, DefusedXmlException):
+        return _tree(document)
+    except (ExpatError, UnicodeEncodeError):
         pass
     try:
-        # Some drivers print names as they are: `<script>` is a legal one of a process.
-        repaired = _PROCESS_NAME.sub(lambda m: escape(unescape(m[0])), document)
-        return _without_namespaces(fromstring(_BARE_AMPERSAND.sub("&amp;", repaired)))
-    except ParseError as error:
+        return _tree(_repaired(document))
+    except (ExpatError, UnicodeEncodeError) as error:
         raise HostError(Status.BAD_OUTPUT, f"nvidia-smi's XML is not well-formed: {error}") from error
-    except DefusedXmlException as error:
-        raise HostError(Status.BAD_OUTPUT, "nvidia-smi's XML declares entities: refused") from error
 
 
-def _without_namespaces(root: Element) -> Element:
-    if "xmlns" in str(root.attrib) or "}" in root.tag:
+def _tree(document: str) -> Element:
+    """Read by the C parser, without namespaces: each tag would carry its own, which a host may make long."""
+    builder, parser = TreeBuilder(), ParserCreate("utf-8")
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    data = document.encode()
+    for start in range(0, len(data), LONGEST_TAG):
+        parser.Parse(data[start : start + LONGEST_TAG], False)
+        # A tag that is not yet complete is read again from its beginning when more comes.
+        if start - parser.CurrentByteIndex > LONGEST_TAG:
+            raise HostError(Status.BAD_OUTPUT, f"nvidia-smi's XML has a tag of more than {LONGEST_TAG} bytes")
+    parser.Parse(b"", True)
+    root = builder.close()
+    if ":" in root.tag:
         for element in root.iter():
-            element.tag = element.tag.rpartition("}")[2]
+            element.tag = element.tag.rpartition(":")[2]
     return root
+
+
+def _refuse(*_declared: object) -> NoReturn:
+    """Never called: a document that starts at its root has no place for a DOCTYPE. Safe all the same."""
+    raise HostError(
+        Status.BAD_OUTPUT, "nvidia-smi's XML declares a document type inside the document: refused"
+    )
+
+
+def _repaired(document: str) -> str:
+    """Some drivers print names as they are: `<script>` is a legal one of a process."""
+    document = _NOT_XML.sub("\ufffd", document, count=MOST_MARKS)
+    parts, done = [], 0
+    while (tag := document.find("<process_name>", done)) >= 0:
+        start = tag + len("<process_name>")
+        end = document.find("</process_name>", start)
+        if end < 0:
+            break
+        parts += [document[done:start], escape(unescape(document[start:end]))]
+        done = end
+    return _BARE_AMPERSAND.sub("&amp;", "".join([*parts, document[done:]]))
 
 
 def _no_document(stdout: str, stderr: str, exit_status: int) -> HostError:

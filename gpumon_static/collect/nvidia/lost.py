@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from gpumon_static.collect.nvidia.mig import ListedGpu
 from gpumon_static.model import Fault, Gpu
@@ -24,6 +25,8 @@ _LINE = re.compile(
     r"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*:?\s*([^\n]*)",
     re.IGNORECASE,
 )
+MOST = 1024
+"""Lines of this kind that are read: a machine has room for 16 GPUs."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Lost:
 def find(around: str) -> list[Lost]:
     """One per bus id, from what is printed around the XML."""
     found: dict[tuple[int, ...], Lost] = {}
-    for number, bus_id, reason in _LINE.findall(around):
+    for match in islice(_LINE.finditer(around), MOST):
+        number, bus_id, reason = match.groups()
         place = bus_key(bus_id)
         found.setdefault(place, Lost(bus_id, one_line(reason), int(number) if number else None))
     return list(found.values())
@@ -63,15 +67,21 @@ def indices(gpus: Sequence[Gpu], lost: Sequence[Lost], listed: Sequence[ListedGp
 
 def lost_indices(gpus: Sequence[Gpu], lost: Sequence[Lost], listed: Sequence[ListedGpu]) -> list[int]:
     """As the driver says, else by what `-L` leaves out, else by the order of the bus ids."""
+    if not lost:
+        return []
     places = sorted({bus_key(gpu.bus_id) for gpu in gpus} | {bus_key(one.bus_id) for one in lost})
-    present = {one.index for one in listed if any(gpu.uuid == one.uuid for gpu in gpus)}
-    left_out = [index for index in range(len(gpus) + len(lost)) if index not in present]
-    found = []
+    order = {place: index for index, place in enumerate(places)}
+    uuids = {gpu.uuid for gpu in gpus}
+    present = {one.index for one in listed if one.uuid in uuids}
+    found: list[int] = []
+    taken = set(present)
+    left_out = (index for index in range(len(gpus) + len(lost)) if index not in taken)
     for one in sorted(lost, key=lambda one: bus_key(one.bus_id)):
         index = one.index
         if index is None and present:
-            index = next((i for i in left_out if i not in found), None)
-        found.append(places.index(bus_key(one.bus_id)) if index is None else index)
+            index = next(left_out, None)
+        found.append(order[bus_key(one.bus_id)] if index is None else index)
+        taken.add(found[-1])
     return found
 
 

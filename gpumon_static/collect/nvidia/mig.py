@@ -9,12 +9,12 @@ The processes of a slice are children of the GPU in the XML, and name its GPU an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpumon_static.collect.nvidia.document import Texts, first, texts, told
-from gpumon_static.collect.values import known, mib, whole
+from gpumon_static.collect.nvidia.document import Texts, first, told
+from gpumon_static.collect.values import known, lines, mib, whole
 from gpumon_static.model import Gpu, MigDevice, Process
 
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 Instances = tuple[int | None, int | None]
 """GPU instance and compute instance."""
 
-_GPU_LINE = re.compile(r"^GPU (\d+): (.*?) ?\(UUID: ([^)\s]+)\)\s*$")
-_SLICE_LINE = re.compile(r"^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: ([^)\s]+)\)\s*$")
+MOST_LINES = 20_000
+
+_GPU_LINE = re.compile(r"^GPU (\d{1,6}): (.*?) ?\(UUID: ([^)\s]{1,100})\)\s*$")
+_SLICE_LINE = re.compile(r"^\s+MIG (\S{1,100})\s+Device\s+(\d{1,6}): \(UUID: ([^)\s]{1,100})\)\s*$")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class ListedGpu:
 def parse_list(text: str) -> list[ListedGpu]:
     """The answer of `nvidia-smi -L`; lines that are neither GPU nor slice are passed over."""
     gpus: list[ListedGpu] = []
-    for line in text.splitlines():
+    for line in lines(text, MOST_LINES):
         if gpu := _GPU_LINE.match(line):
             gpus.append(ListedGpu(int(gpu[1]), known(gpu[2]), gpu[3]))
         elif gpus and (mig := _SLICE_LINE.match(line)):
@@ -52,16 +54,18 @@ def parse_list(text: str) -> list[ListedGpu]:
     return gpus
 
 
-def with_profiles(gpu: Gpu, listed: Iterable[ListedGpu]) -> Gpu:
-    """The GPU with what `-L` says of its slices, whose device numbers are the indices of the XML."""
-    found = next((one for one in listed if _is_same(gpu, one)), None)
-    if not gpu.slices or found is None:
+def with_profiles(gpus: Sequence[Gpu], listed: Sequence[ListedGpu]) -> list[Gpu]:
+    """The GPUs with what `-L` says of their slices, whose device numbers are the indices of the XML."""
+    # Of two that are listed alike, the first counts.
+    by_uuid = {one.uuid: one for one in reversed(listed)}
+    by_index = {one.index: one for one in reversed(listed)}
+    return [_with_slices(gpu, by_uuid.get(gpu.uuid) if gpu.uuid else by_index.get(gpu.index)) for gpu in gpus]
+
+
+def _with_slices(gpu: Gpu, listed: ListedGpu | None) -> Gpu:
+    if not gpu.slices or listed is None:
         return gpu
-    return replace(gpu, slices=tuple(_with_profile(mig, found.slices) for mig in gpu.slices))
-
-
-def _is_same(gpu: Gpu, listed: ListedGpu) -> bool:
-    return gpu.uuid == listed.uuid if gpu.uuid else gpu.index == listed.index
+    return replace(gpu, slices=tuple(_with_profile(mig, listed.slices) for mig in gpu.slices))
 
 
 def _with_profile(mig: MigDevice, listed: Mapping[int, ListedSlice]) -> MigDevice:
@@ -75,11 +79,14 @@ def slices(
     processes: Callable[[Sequence[Texts]], tuple[Process, ...]],
 ) -> tuple[tuple[MigDevice, ...], list[Texts]]:
     """The MIG devices with their processes, and the processes that are in none of them."""
+    devices = gpu.findall("mig_devices/mig_device")
+    if not devices:
+        return (), list(infos)
     by_instances: dict[Instances, list[Texts]] = {}
     for info in infos:
         by_instances.setdefault(_instances(info), []).append(info)
     found: dict[int, MigDevice] = {}
-    for position, device in enumerate(map(texts, gpu.findall("mig_devices/mig_device"))):
+    for position, device in enumerate(map(Texts, devices)):
         instances = _instances(device)
         index = first(device, ["index"], whole)
         index = position if index is None else index

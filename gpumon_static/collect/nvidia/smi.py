@@ -15,11 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpumon_static.collect.nvidia import diagnosis, document, lost, mig
-from gpumon_static.collect.nvidia.document import Texts, first, texts, told
-from gpumon_static.collect.values import known, mib, number, watts, whole
+from gpumon_static.collect.nvidia.document import Texts, first, told
+from gpumon_static.collect.values import known, lines, mib, number, watts, whole
 from gpumon_static.collect.vendor import VendorReport
 from gpumon_static.errors import HostError
 from gpumon_static.model import Gpu, Process, Status
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 NEWEST_SCHEMA = 13
+MOST_GPUS = 1024
+"""GPUs that are read: a machine has room for 16."""
+LONGEST_NAME = 4096
+"""Characters of a command line in which the program's name is looked for."""
+MOST_LINES = 10_000
+"""Lines around the XML in which a warning is looked for."""
+MOST_WARNINGS = 50
+_WARNING = re.compile(r"warning|unable to determine", re.IGNORECASE)
 
 # The newest tag first; 285 to 319 have memory_usage, in "MB" that are MiB.
 MEMORY_USED = ("fb_memory_usage/used", "memory_usage/used")
@@ -54,47 +63,49 @@ PROCESSES = ("processes", "compute_processes")
 def parse(stdout: str, stderr: str = "", exit_status: int = 0, listing: str = "") -> VendorReport:
     """`listing` is the answer of `nvidia-smi -L`, where it was asked for. Raises `HostError`."""
     found = document.find(stdout, stderr, exit_status)
-    elements = found.root.findall("gpu") or found.root.findall(".//gpu")
+    all_elements = found.root.findall("gpu") or found.root.findall(".//gpu")
+    elements = all_elements[:MOST_GPUS]
     missing = lost.find(found.around)
     if not elements and not missing:
         raise HostError(Status.NO_GPUS, "nvidia-smi lists no GPU")
     listed = mig.parse_list(listing)
     gpus = diagnosis.with_inforom([_gpu(element) for element in elements], found.around)
-    numbered = [
-        mig.with_profiles(replace(gpu, index=index), listed)
-        for gpu, index in zip(gpus, lost.indices(gpus, missing, listed), strict=True)
-    ]
+    indices = lost.indices(gpus, missing, listed)
+    numbered = [replace(gpu, index=index) for gpu, index in zip(gpus, indices, strict=True)]
     return VendorReport(
         driver_version=_version(found.root, "driver_version", "kmd_version"),
         cuda_version=_version(found.root, "cuda_version", "cuda_umd_version"),
-        gpus=lost.merge([*numbered, *lost.as_gpus(gpus, missing, listed)]),
+        gpus=lost.merge([*mig.with_profiles(numbered, listed), *lost.as_gpus(gpus, missing, listed)]),
         warning=_warning(found.around),
-        note=_note(found, len(elements) + len(missing), listed),
+        note=_note(found, len(all_elements), len(missing), len(listed)),
     )
 
 
 def _warning(around: str) -> str | None:
-    lines = [line for line in around.splitlines() if re.search(r"warning|unable to determine", line, re.I)]
-    return one_line("; ".join(line.strip() for line in lines))
+    found = (line.strip() for line in lines(around, MOST_LINES) if _WARNING.search(line))
+    return one_line("; ".join(islice(found, MOST_WARNINGS)))
 
 
-def _note(found: document.Document, seen: int, listed: Sequence[mig.ListedGpu]) -> str | None:
+def _note(found: document.Document, described: int, missing: int, listed: int) -> str | None:
     notes = []
+    if described > MOST_GPUS:
+        notes.append(f"nvidia-smi describes {described} GPUs: the first {MOST_GPUS} are read")
+    seen = described + missing
     if found.schema is not None and found.schema > NEWEST_SCHEMA:
         notes.append(f"nvidia-smi's schema v{found.schema} is new here: read as v{NEWEST_SCHEMA}")
     attached = whole(found.root.findtext("attached_gpus"))
-    if attached is not None and attached > max(seen, len(listed)):
+    if attached is not None and attached > max(seen, listed):
         notes.append(f"nvidia-smi counts {attached} GPUs and describes {seen}")
     return "; ".join(notes) or None
 
 
 def _gpu(element: Element) -> Gpu:
-    gpu = texts(element)
+    gpu = Texts(element)
     lists = [found for tag in PROCESSES for found in element.findall(tag)]
     # An element with children or without any text is a list; the text `N/A` is an unknown one.
     processes_known = any(len(listed) > 0 or one_line(listed.text) is None for listed in lists)
     slices, unplaced = mig.slices(
-        element, [texts(info) for listed in lists[:1] for info in listed], _processes
+        element, [Texts(info) for listed in lists[:1] for info in listed], _processes
     )
     return Gpu(
         index=0,
@@ -132,7 +143,7 @@ def _processes(infos: Sequence[Texts]) -> tuple[Process, ...]:
 
 def own_name(text: str | None) -> str | None:
     """The program's own name: no directory and no arguments, which are the user's private business."""
-    line = " ".join(text.split()) if text and known(text) else ""
+    line = " ".join(text[:LONGEST_NAME].split()) if text and known(text) else ""
     if re.match(r"[A-Za-z]:\\", line):
         return known(re.split(r"(?<=\.exe)\s", line, maxsplit=1, flags=re.IGNORECASE)[0].rpartition("\\")[2])
     # What comes after a blank may be an argument. Where it is part of the name, ps knows the whole.

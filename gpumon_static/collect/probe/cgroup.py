@@ -12,30 +12,43 @@ Many of these are names that a user can choose, so what is found is a label and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-_LINE = re.compile(r"^(\d+)/cgroup:\d*:[^:]*:(/.*)$")
+from gpumon_static.collect.values import lines
+from gpumon_static.text import one_line
+
+MOST_LINES = 50_000
+"""2,000 processes with a dozen groups each, twice."""
+LONGEST_PATH = 4096
+LONGEST_NAME = 64
+
+_LINE = re.compile(r"^(\d{1,10})/cgroup:\d*:[^:]*:(/.*)$")
 _ID = r"([0-9a-f]{12})[0-9a-f]{52}"
 _UID = r"[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32}"
 
+# Where something is called so, what stands below it counts. Apart from it, because one pattern for both
+# tries each place of the one with each place of the other.
+_SLURM = re.compile("slurm")
+_DOCKER = re.compile("docker[-/]")
+
 # The outermost counts most: a container inside a Slurm job is that job's, one in a pod that pod's.
 _JOBS = (
-    ("slurm", re.compile(r"slurm[^/]*/(?:[^/]+/)*?job_(\d+)(?:/|$)")),
-    ("pod", re.compile(rf"(?:^|[/-])pod({_UID})(?:\.slice|[/:]|$)")),
-    ("podman", re.compile(rf"libpod-(?:conmon-)?{_ID}")),
-    ("docker", re.compile(rf"docker[-/](?:[^/]+/)*?{_ID}")),
-    ("containerd", re.compile(rf"(?:nerdctl|cri-containerd)[-:]{_ID}")),
-    ("crio", re.compile(rf"crio[-:](?:conmon-)?{_ID}")),
-    ("lxc", re.compile(r"/lxc(?:\.payload)?[./](?!monitor)([^/]+)")),
+    ("slurm", _SLURM, re.compile(r"/job_(\d{1,20})(?:/|$)")),
+    ("pod", None, re.compile(rf"(?:^|[/-])pod({_UID})(?:\.slice|[/:]|$)")),
+    ("podman", None, re.compile(rf"libpod-(?:conmon-)?{_ID}")),
+    ("docker", _DOCKER, re.compile(rf"(?:docker-|/){_ID}")),
+    ("containerd", None, re.compile(rf"(?:nerdctl|cri-containerd)[-:]{_ID}")),
+    ("crio", None, re.compile(rf"crio[-:](?:conmon-)?{_ID}")),
+    ("lxc", None, re.compile(r"/lxc(?:\.payload)?[./](?!monitor)([^/]+)")),
     # Docker with a cgroup parent of its own, ECS, and what else names a group by the container alone.
-    ("docker", re.compile(rf"/{_ID}(?:/|$)")),
+    ("docker", None, re.compile(rf"/{_ID}(?:/|$)")),
 )
-_SLURM_USER = re.compile(r"slurm[^/]*/(?:[^/]+/)*?uid_(\d{1,10})/")
+_SLURM_USER = re.compile(r"/uid_(\d{1,10})/")
 _LOGIN = re.compile(r"/user-(\d{1,10})\.slice(?:/|$)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Belonging:
     job: str | None = None
     uid: int | None = None
@@ -43,21 +56,32 @@ class Belonging:
 
 
 def parse(text: str) -> dict[int, Belonging]:
-    paths: dict[int, list[str]] = {}
-    for line in text.splitlines():
+    paths: dict[int, dict[str, None]] = {}
+    for line in lines(text, MOST_LINES):
         if match := _LINE.match(line):
-            paths.setdefault(int(match[1]), []).append(match[2])
+            paths.setdefault(int(match[1]), {})[match[2][:LONGEST_PATH]] = None
     return {pid: belonging(mine) for pid, mine in paths.items()}
 
 
-def belonging(paths: Iterable[str]) -> Belonging:
+def belonging(paths: Collection[str]) -> Belonging:
     """From all the groups of a process: cgroup v1 has one for each resource, and not all of them tell."""
-    every = "\n".join(paths)
-    job = next((f"{kind}:{_tidy(match[1])}" for kind, form in _JOBS if (match := form.search(every))), None)
-    person = _SLURM_USER.search(every) or _LOGIN.search(every)
-    return Belonging(job, int(person[1]) if person else None)
+    found = ((kind, _tidy(_named(paths, below, form))) for kind, below, form in _JOBS)
+    job = next((f"{kind}:{name}" for kind, name in found if name), None)
+    person = _named(paths, _SLURM, _SLURM_USER) or _named(paths, None, _LOGIN)
+    return Belonging(job, int(person) if person else None)
 
 
-def _tidy(name: str) -> str:
+def _named(paths: Iterable[str], below: re.Pattern[str] | None, form: re.Pattern[str]) -> str | None:
+    for path in paths:
+        above = below.search(path) if below else None
+        if below is None or above:
+            match = form.search(path, above.start() if above else 0)
+            if match:
+                return str(match[1])
+    return None
+
+
+def _tidy(name: str | None) -> str:
     """systemd writes the dashes of a pod's uid as underscores."""
-    return name.replace("_", "-")[:64] if re.fullmatch(_UID, name) else name[:64]
+    plain = name.replace("_", "-") if name and re.fullmatch(_UID, name) else name
+    return (one_line(plain) or "")[:LONGEST_NAME].rstrip()

@@ -17,6 +17,7 @@ import shlex
 import zlib
 from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from gpumon_static.collect.trace import Trace
@@ -30,13 +31,13 @@ MOST_BYTES = 8 * 1024 * 1024
 """Eight times what the most talkative real host was seen to say."""
 
 BEGIN_MARK = b"@@gpumon begin"
-_PACKED = re.compile(
-    rb"^@@gpumon (?P<token>[0-9a-f-]+) (?P<name>smi-gz\n)(?P<content>.*?)(?=\n@@gpumon (?P=token) )",
-    re.DOTALL | re.MULTILINE,
-)
-_BEGIN_SENT = re.compile(rb"^@@gpumon begin \d+ ([0-9a-f-]+)\r?$", re.MULTILINE)
-_END = re.compile(rb"\n@@gpumon ([0-9a-f-]+) end\s*$")
-_BEGIN = re.compile(r"^@@gpumon begin (\d+) ([0-9a-f-]+)\r?$", re.MULTILINE)
+LONGEST_BEGIN = 100
+"""Bytes of the line that begins an answer."""
+MOST_SECTIONS = 100
+
+_BEGIN_SENT = re.compile(rb"@@gpumon begin \d{1,9} ([0-9a-f-]{1,64})\r?\n")
+_END = re.compile(rb"\n@@gpumon ([0-9a-f-]{1,64}) end\s*$")
+_BEGIN = re.compile(r"^@@gpumon begin \d{1,9} ([0-9a-f-]{1,64})\r?$", re.MULTILINE)
 
 
 @cache
@@ -59,19 +60,46 @@ def stdin(host: HostConfig) -> bytes:
 
 def is_complete(output: bytearray) -> bool:
     """Whether the last marker has come: there is no need to wait for the connection to close."""
-    end = _END.search(output, max(0, len(output) - 80))
-    begin = _BEGIN_SENT.search(output) if end else None
-    return bool(begin and end and begin[1] == end[1])
+    return Arrival().is_complete(output)
+
+
+class Arrival:
+    """An answer while it comes in: each time only what is new is looked at."""
+
+    def __init__(self) -> None:
+        self._token: bytes | None = None
+        self._looked_at = 0
+
+    def is_complete(self, output: bytearray) -> bool:
+        """`output`: all that has come so far."""
+        if self._token is None:
+            self._token, self._looked_at = _token(output, self._looked_at)
+        end = _END.search(output, max(0, len(output) - LONGEST_BEGIN)) if self._token else None
+        return end is not None and end[1] == self._token
+
+
+def _token(output: bytes | bytearray, start: int = 0) -> tuple[bytes | None, int]:
+    """The token of the first line that begins an answer, and where to look again once more has come."""
+    at = output.find(BEGIN_MARK, start)
+    while at >= 0:
+        is_a_line = at == 0 or output[at - 1 : at] == b"\n"
+        if is_a_line and (match := _BEGIN_SENT.match(output, at)):
+            return bytes(match[1]), at
+        if len(output) - at < LONGEST_BEGIN:
+            return None, at
+        at = output.find(BEGIN_MARK, at + 1)
+    return None, max(start, len(output) - len(BEGIN_MARK))
 
 
 def arrived(trace: Trace) -> Callable[[bytearray], bool]:
     """Whether the whole answer has come; raises `HostError` for one that is too long."""
+    arrival = Arrival()
 
     def is_enough(output: bytearray) -> bool:
         trace.received(output)
         if len(output) > MOST_BYTES:
             raise too_much()
-        return is_complete(output)
+        return arrival.is_complete(output)
 
     return is_enough
 
@@ -82,17 +110,21 @@ def too_much() -> HostError:
 
 def decoded(output: bytes) -> str:
     """The answer as text, with its XML unpacked; raises `HostError`."""
-    packed = _PACKED.search(output)
-    if packed:
-        head, tail = output[: packed.start("name")], output[packed.end("content") :]
-        output = head + b"smi\n" + _unpacked(packed["content"]) + tail
+    token, _ = _token(output)
+    marker = b"\n@@gpumon %b " % token if token else b""
+    head, header, rest = output.partition(marker + b"smi-gz\n") if token else (output, b"", b"")
+    end = rest.find(marker) if header else -1
+    if end >= 0:
+        most = MOST_BYTES - len(output) + end
+        output = b"".join((head, marker, b"smi\n", _unpacked(rest[:end], most), rest[end:]))
     return output.decode("utf-8", errors="replace")
 
 
-def _unpacked(content: bytes) -> bytes:
+def _unpacked(content: bytes, most: int) -> bytes:
+    """`most`: bytes that are left to it, so that the whole answer is not longer than any other."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        xml = unpacker.decompress(content, MOST_BYTES)
+        xml = unpacker.decompress(content, max(1, most))
     except zlib.error as error:
         raise HostError(Status.BAD_OUTPUT, f"the packed answer is damaged: {error}") from error
     if unpacker.unconsumed_tail:
@@ -106,10 +138,21 @@ def sections(text: str) -> dict[str, str]:
         said = one_line(text)
         told = f"it said: {said}" if said else "it said nothing"
         raise HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
-    marker = re.compile(rf"^@@gpumon {begin[2]} ([a-z-]+)\r?\n?", re.MULTILINE)
-    parts = marker.split(text[begin.end() :])
-    found = dict(zip(parts[1::2], parts[2::2], strict=True))
+    marker = re.compile(rf"\n@@gpumon {begin[1]} ([a-z-]{{1,40}})(?=\r?\n|\r?\Z)")
+    marks = list(islice(marker.finditer(text, begin.end()), MOST_SECTIONS + 1))
+    if len(marks) > MOST_SECTIONS:
+        raise HostError(Status.BAD_OUTPUT, f"the answer has more than {MOST_SECTIONS} sections")
+    # The line's end before a marker belongs to the section before it.
+    ends = [*(mark.start() + 1 for mark in marks[1:]), len(text)]
+    found = {mark[1]: _content(text, mark.end(), end) for mark, end in zip(marks, ends, strict=False)}
     if "end" not in found:
-        last = parts[-2] if len(parts) > 1 else "begin"
+        last = marks[-1][1] if marks else "begin"
         raise HostError(Status.BAD_OUTPUT, f"the answer was cut off in section {last!r}")
     return found
+
+
+def _content(text: str, start: int, end: int) -> str:
+    """Without the end of the marker's own line."""
+    start += text.startswith("\r", start)
+    start += text.startswith("\n", start)
+    return text[start:end]

@@ -14,22 +14,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpumon_static.collect.values import number, whole
+from gpumon_static.collect.values import lines, number, whole
 from gpumon_static.model import Disk, Machine
 from gpumon_static.text import one_line
 
-# What a CIFS share is called may have blanks: the numbers are found from the right.
-_DISK = re.compile(r"^([01-]) .*?\s(\d+)\s+(\d+)\s+-?\d+\s+\d+%\s+(/.*?)\s*$")
+MOST_DISKS = 10_000
+"""Lines of df that are read."""
+LONGEST_LINE = 8192
+"""Characters; of two paths, as long as Linux allows."""
+
+_MEMORY = re.compile(
+    r"^(MemTotal|MemFree|MemAvailable|Buffers|Cached|SwapTotal|SwapFree):[ \t]+(\d{1,18}) kB", re.MULTILINE
+)
+# Four columns of numbers, and the first word of a mount point.
+_NUMBERS = tuple(re.compile(form) for form in (r"\d{1,18}", r"\d{1,18}", r"-?\d{1,18}", r"\d{1,18}%", r"/.*"))
 _IDLE = slice(3, 5)
 """idle and iowait."""
 
 
 def parse(sections: Mapping[str, str]) -> Machine:
-    loads = [number(word) for word in sections.get("load", "").split()[:3]]
+    loads = [number(word) for word in sections.get("load", "").split(maxsplit=3)[:3]]
     load_1m, load_5m, load_15m = loads if len(loads) == 3 else (None, None, None)
-    kib = {
-        k: float(v) for k, v in re.findall(r"^(\w+):\s+(\d+) kB", sections.get("memory", ""), re.MULTILINE)
-    }
+    kib = {match[1]: float(match[2]) for match in _MEMORY.finditer(sections.get("memory", ""))}
     uptime = number(sections.get("uptime"))
     swap_total = kib.get("SwapTotal")
     return Machine(
@@ -49,7 +55,8 @@ def parse(sections: Mapping[str, str]) -> Machine:
 
 def cpu_utilization(text: str) -> float | None:
     """Percent of the time between two readings that was not idle."""
-    readings = [[int(word) for word in line.split()] for line in text.splitlines() if _all_numbers(line)]
+    found = (_numbers(line) for line in lines(text, most=100))
+    readings = [numbers for numbers in found if len(numbers) >= 4]
     if len(readings) != 2:
         return None
     before, after = readings
@@ -62,17 +69,30 @@ def cpu_utilization(text: str) -> float | None:
 def parse_disks(text: str) -> tuple[Disk, ...]:
     """Each mount point once: a directory that is none is the disk it lies on."""
     found: dict[str, Disk] = {}
-    for line in text.splitlines():
-        if match := _DISK.match(line):
-            spins = {"0": False, "1": True}.get(match[1])
-            mount = one_line(match[4]) or "/"
-            found.setdefault(mount, Disk(mount, _mib(float(match[3])), _mib(float(match[2])), spins))
+    for line in lines(text, MOST_DISKS):
+        if disk := _disk(line[:LONGEST_LINE]):
+            found.setdefault(disk.mount, disk)
     return tuple(found.values())
 
 
-def _all_numbers(line: str) -> bool:
-    words = line.split()
-    return len(words) >= 4 and all(word.isdecimal() and len(word) < 20 for word in words)
+def _disk(line: str) -> Disk | None:
+    """The name of a CIFS share may have blanks, and a mount point too: the numbers stand between them."""
+    if line[:2] not in ("0 ", "1 ", "- "):
+        return None
+    words = line[2:].split()
+    for start in range(len(words) - len(_NUMBERS) + 1):
+        here = words[start : start + len(_NUMBERS)]
+        if all(form.fullmatch(word) for form, word in zip(_NUMBERS, here, strict=True)):
+            mount = one_line(" ".join(words[start + len(_NUMBERS) - 1 :])) or "/"
+            spins = {"0": False, "1": True}.get(line[0])
+            return Disk(mount, _mib(float(here[1])), _mib(float(here[0])), spins)
+    return None
+
+
+def _numbers(line: str) -> list[int]:
+    """Of a line that has nothing else, and no more than the kernel's ten."""
+    words = line.split(maxsplit=16)
+    return [int(word) for word in words] if all(w.isdecimal() and len(w) < 20 for w in words) else []
 
 
 def _available(kib: Mapping[str, float]) -> float | None:

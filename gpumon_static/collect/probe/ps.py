@@ -14,19 +14,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpumon_static.collect.probe import cgroup
-from gpumon_static.collect.values import known
+from gpumon_static.collect.values import known, lines
 from gpumon_static.model import GONE, Process
 from gpumon_static.text import one_line
 
 COMMAND_COLUMNS = 16
 USER_COLUMNS = 32
 LONGEST_LINE = 200
+MOST_LINES = 10_000
+"""The probe asks for 2,000 processes."""
 
-_LINE = re.compile(r"^\s*(\d+)\s+(\d+|-)\s+(\S+)\s+(\S+)\s+(.{32}) ?(.*)$")
-_ELAPSED = re.compile(r"^(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)$")
+_LINE = re.compile(r"^\s*(\d{1,10})\s+(\d{1,10}|-)\s+(\S+)\s+(\S+)\s+(.{32}) ?(.*)$")
+_ELAPSED = re.compile(r"^(?:(?:(\d{1,9})-)?(\d{1,9}):)?(\d{1,9}):(\d{1,9})$")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PsEntry:
     uid: int | None
     elapsed_s: int | None
@@ -94,7 +96,7 @@ def table(sections: Mapping[str, str]) -> ProcessTable:
 
 def parse(text: str, *, with_arguments: bool = False) -> dict[int, PsEntry]:
     entries = {}
-    for line in text.splitlines():
+    for line in lines(text, MOST_LINES):
         match = _LINE.match(line)
         if match:
             pid, uid, elapsed, state, user, rest = match.groups()
@@ -119,11 +121,11 @@ def _is_name(entry: PsEntry) -> bool:
 
 def parse_names(text: str) -> dict[int, str]:
     """Lines of `getent passwd`."""
-    fields = [line.split(":") for line in text.splitlines()]
+    fields = (line.split(":", 3) for line in lines(text, MOST_LINES))
     return {
         int(f[2]): name
         for f in fields
-        if len(f) > 3 and f[2].isdecimal() and (name := one_line(f[0])) is not None
+        if len(f) > 3 and f[2].isdecimal() and len(f[2]) <= 10 and (name := one_line(f[0])) is not None
     }
 
 

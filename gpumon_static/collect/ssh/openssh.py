@@ -28,9 +28,11 @@ from gpumon_static.text import one_line
 
 FAILED = 255
 
-_CONNECTING = re.compile(r"debug1: Connecting to \S+ \[([^\]]+)\] port (\d+)")
-_HOST_KEY = re.compile(r"debug1: Server host key: (\S+ \S+)")
-_LOGGED_IN = re.compile(r'Authenticated to .* using "([^"]+)"')
+# Each is a line of its own, and no part of one reaches into the next: the host writes to the same stderr.
+_CONNECTING = re.compile(r"^debug1: Connecting to \S+ \[([^\]\n]+)\] port (\d+)", re.MULTILINE)
+_CONNECTED = re.compile(r"^(debug1: Connection established)", re.MULTILINE)
+_HOST_KEY = re.compile(r"^debug1: Server host key: (\S+ \S+)", re.MULTILINE)
+_LOGGED_IN = re.compile(r'^Authenticated to [^"\n]* using "([^"\n]+)"', re.MULTILINE)
 _NOISE = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|\*|@@|$")
 
 # The first that is found in what ssh says.
@@ -160,7 +162,7 @@ def _tell(said: str, trace: Trace) -> None:
     """The last jump's or the host's own: what ssh says of each comes in the order of the way."""
     for step, pattern, form in (
         (Step.NAME, _CONNECTING, "{0}"),
-        (Step.PORT, re.compile(r"(debug1: Connection established)"), "open"),
+        (Step.PORT, _CONNECTED, "open"),
         (Step.HOST_KEY, _HOST_KEY, "{0}"),
         (Step.LOGIN, _LOGGED_IN, "by {0}"),
     ):
