@@ -16,27 +16,26 @@ Say = Callable[[str], None]
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 _DIGITS = re.compile(r"([0-9]+)")
 _NOT_SHOWN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Controls, and what turns the direction of a line: neither may come from a host or a web page."""
+"""Controls; format characters, which turn the direction of a line or hide in it, the joiners of emoji too;
+surrogates, private and unassigned ones. None of them may come from a host or a web page."""
 
 
 def one_line(text: str | None, longest: int = LONGEST) -> str | None:
-    """All white space as single spaces, control and unprintable characters as U+FFFD; None if empty."""
+    """All white space as single spaces, what `plain` does not show as U+FFFD; None if empty."""
     if text is None:
         return None
-    spaced = _SPACES.sub(" ", text[: 8 * longest]).strip()
-    clean = spaced if spaced.isascii() else "".join(map(_printable, spaced))
+    # Most texts are fine as they are, and there are many.
+    if len(text) <= longest and text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text or None
+    clean = plain(_SPACES.sub(" ", text[: 8 * longest]).strip())
     if len(clean) > longest:
         clean = clean[: longest - 1] + "…"
     return clean or None
 
 
-def _printable(character: str) -> str:
-    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cs", "Cn") else character
-
-
 def plain(text: str) -> str:
-    """The text without characters that a terminal would act upon."""
-    if text.isascii() and text.isprintable():
+    """The text without characters that a terminal or a browser would act upon."""
+    if text.isprintable():
         return text
     return "".join("\ufffd" if unicodedata.category(letter) in _NOT_SHOWN else letter for letter in text)
 

@@ -19,7 +19,7 @@ from gpumon_static.demo import answers, xml
 from gpumon_static.demo.lab import DemoHost, DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading, reading
 from gpumon_static.model import GONE, Gpu, HostReading, Process, Status
-from gpumon_static.survey.state import State, gpu_state, slice_state
+from gpumon_static.survey.state import State, gpu_state, slice_state, slices_of
 
 LAB = {host.name: host for host in build(DemoSpec())}
 THURSDAY = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)
@@ -124,7 +124,7 @@ def test_every_state_is_in_the_lab_at_any_time(seed: int, at: datetime) -> None:
     assert sliced.mig_mode
     assert sliced.utilization is None
     assert [s.profile for s in sliced.slices] == ["3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"]
-    states = [slice_state(s, sliced, BUSY) for s in sliced.slices]
+    states = [slice_state(s, sliced, BUSY) for s in slices_of(sliced)]
     assert [states[0], states[2], states[3]] == [State.BUSY, State.BUSY, State.FREE]
 
     ghost = readings["chem-02"].gpus[0]

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from gpumon_static.collect.nvidia import mig, smi
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import Gpu, MigDevice
-from gpumon_static.survey.state import State, ghost_mib, gone_mib, gpu_state, slice_state, sliced_memory_mib
+from gpumon_static.survey.state import (
+    State,
+    ghost_mib,
+    gone_mib,
+    gpu_state,
+    slice_state,
+    sliced_memory_mib,
+    slices_of,
+)
 from tests.builders import gpu, process, slices
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -85,9 +93,9 @@ def test_a_slice_is_free_though_its_neighbour_uses_the_memory_they_share() -> No
     first, second, third = card.slices
     first = replace(first, processes=(process(memory_mib=4990.0),))
     card = replace(card, slices=(first, second, third))
-    assert [slice_state(s, card, BUSY) for s in card.slices] == [State.BUSY, State.FREE, State.FREE]
+    assert [slice_state(s, card, BUSY) for s in slices_of(card)] == [State.BUSY, State.FREE, State.FREE]
     assert gpu_state(card, BUSY) is State.BUSY
-    assert [ghost_mib(card, s, BUSY) for s in card.slices] == [None, None, None]
+    assert [ghost_mib(card, s, BUSY) for s in slices_of(card)] == [None, None, None]
 
 
 SHARED = Path(__file__).parents[2] / "shared/captures/derived/h200-mig-shared-gi.xml"
@@ -135,7 +143,7 @@ def test_where_processes_are_not_listed_nothing_is_a_ghost() -> None:
 
 def test_a_slice_with_memory_and_no_process() -> None:
     card = gpu(mig_mode=True, slices=(MigDevice(0, 7, 0, memory_used_mib=5000.0, memory_total_mib=9728.0),))
-    assert ghost_mib(card, card.slices[0], BUSY) == 5000.0
+    assert ghost_mib(card, slices_of(card)[0], BUSY) == 5000.0
     assert ghost_mib(card, None, BUSY) is None, "the slices tell it"
 
 

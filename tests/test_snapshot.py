@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import string
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpumon_static.bounds import bounded
 from gpumon_static.errors import GpumonError
-from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.model import Disk, Fault, HostReading, Machine, Status
 from gpumon_static.store import snapshot
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
+from tests.wild import any_readings
 
 CONTRACT = [
     "fetched_at", "host", "status", "error", "fetch_seconds", "driver_version", "cuda_version", "gpu_index",
@@ -23,102 +24,15 @@ CONTRACT = [
     "process_type", "process_name", "process_memory_mib", "user", "elapsed_s", "job",
 ]  # fmt: skip
 
-texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1)
-names = st.text(string.ascii_lowercase + string.digits + ".-", min_size=1)
-numbers = st.floats(allow_nan=False, allow_infinity=False)
-counts = st.integers(0, 2**31)
 
-
-def maybe(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    return st.none() | values
-
-
-processes = st.lists(
-    st.builds(
-        Process,
-        pid=st.integers(1, 2**22),
-        type=maybe(st.sampled_from(["C", "G", "C+G", "M+C"])),
-        name=maybe(texts),
-        memory_mib=maybe(numbers),
-        user=maybe(texts),
-        uid=maybe(counts),
-        elapsed_s=maybe(counts),
-        state=maybe(st.sampled_from(["R", "Sl+", "gone"])),
-        job=maybe(texts),
-        command_line=maybe(texts),
-    ),
-    max_size=3,
-).map(tuple)
-mig_devices = st.builds(
-    MigDevice,
-    index=st.integers(0, 7),
-    gpu_instance=maybe(st.integers(0, 20)),
-    compute_instance=maybe(st.integers(0, 20)),
-    uuid=maybe(texts),
-    profile=maybe(texts),
-    memory_used_mib=maybe(numbers),
-    memory_total_mib=maybe(numbers),
-    processes=processes,
-)
-gpus = st.builds(
-    Gpu,
-    index=st.integers(0, 63),
-    uuid=maybe(texts),
-    name=maybe(texts),
-    bus_id=maybe(texts),
-    utilization=maybe(numbers),
-    memory_used_mib=maybe(numbers),
-    memory_total_mib=maybe(numbers),
-    temperature_c=maybe(numbers),
-    fan_percent=maybe(numbers),
-    power_w=maybe(numbers),
-    power_limit_w=maybe(numbers),
-    mig_mode=st.booleans(),
-    slices=st.lists(mig_devices, max_size=3, unique_by=lambda s: s.index).map(tuple),
-    processes=processes,
-    processes_known=st.booleans(),
-    faults=st.lists(st.builds(Fault, st.from_regex("[a-z-]+", fullmatch=True), maybe(texts))).map(tuple),
-)
-disks = st.builds(
-    Disk, texts.map(lambda text: "/" + text), maybe(numbers), maybe(numbers), maybe(st.booleans())
-)
-machines = st.builds(
-    Machine,
-    cpu_count=maybe(counts),
-    load_1m=maybe(numbers),
-    load_5m=maybe(numbers),
-    load_15m=maybe(numbers),
-    ram_total_mib=maybe(numbers),
-    ram_used_mib=maybe(numbers),
-    cpu_utilization=maybe(numbers),
-    swap_total_mib=maybe(numbers),
-    swap_used_mib=maybe(numbers),
-    uptime_s=maybe(counts),
-    disks=st.lists(disks, max_size=3).map(tuple),
-)
-readings = st.builds(
-    HostReading,
-    host=names,
-    fetched_at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
-    status=st.sampled_from(Status),
-    error=maybe(texts),
-    fetch_seconds=maybe(numbers),
-    driver_version=maybe(texts),
-    cuda_version=maybe(texts),
-    gpus=st.lists(gpus, max_size=3, unique_by=lambda g: g.index).map(tuple),
-    machine=machines,
-    warning=maybe(texts),
-    note=maybe(texts),
-)
-
-
-@given(st.lists(readings, min_size=1, max_size=4, unique_by=lambda r: r.host))
-def test_readings_come_back_as_they_were(
+@given(st.lists(any_readings, min_size=1, max_size=4, unique_by=lambda r: r.host))
+def test_what_passed_the_gate_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, given: list[HostReading]
 ) -> None:
     path = tmp_path_factory.mktemp("csv") / "load_data.csv"
-    snapshot.write(path, given)
-    assert snapshot.read(path) == given
+    passed = [bounded(reading) for reading in given]
+    snapshot.write(path, passed)
+    assert snapshot.read(path) == passed
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -239,3 +153,74 @@ def test_a_snapshot_cut_anywhere_never_gives_a_wrong_reading(tmp_path: Path) -> 
         assert content[end - 1 : end] == b"\n"
         for got, had in zip(found, whole, strict=False):
             assert [g.uuid for g in got.gpus] == [g.uuid for g in had.gpus][: len(got.gpus)]
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "'=", "''@"])
+def test_no_text_is_a_formula_to_a_spreadsheet_and_each_comes_back(tmp_path: Path, start: str) -> None:
+    text = f"{start}cmd|'/c calc'!A1"
+    wild = gpu(
+        0,
+        name=text,
+        faults=(Fault("lost", text),),
+        temperature_c=-5.0,
+        processes=(process(user=text, name=text, job=text, command_line=text, type=start[:1]),),
+    )
+    given = reading("a", [wild], error=text, warning=text, note=text, machine=Machine(disks=(Disk(text),)))
+    snapshot.write(tmp_path / "x.csv", [given])
+    (row,) = rows(tmp_path / "x.csv")
+    assert [name for name, cell in row.items() if cell[:1] in tuple("=+-@\t\r")] == ["gpu_temperature_c"]
+    assert row["gpu_temperature_c"] == "-5"
+    assert row["user"] == f"'{text}"
+    assert snapshot.read(tmp_path / "x.csv") == [given]
+
+
+def test_an_apostrophe_of_an_older_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(HEADER + "2025-01-01T00:00:00Z,a,ok,,,,,0,,X,3,,,,,,,,7,C,'quoted',,''x,,\n")
+    (found,) = snapshot.read(path)
+    assert (found.gpus[0].processes[0].name, found.gpus[0].processes[0].user) == ("'quoted'", "''x")
+
+
+def written_by_0_1_0(path: Path, **cells: str) -> None:
+    """A file with one row of host a, as a version without a gate would have written it."""
+    row = dict.fromkeys(snapshot.COLUMNS, "") | {
+        "fetched_at": "2025-11-14T09:10:00Z", "host": "a", "status": "ok", "gpu_index": "0", "pid": "7",
+    }  # fmt: skip
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, snapshot.COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerow(row | cells)
+
+
+def test_an_older_file_is_read_within_the_bounds_of_now(tmp_path: Path) -> None:
+    disks = "; ".join(f"/mnt/{n:0100} 1/2 ssd" for n in range(2000))
+    written_by_0_1_0(
+        tmp_path / "x.csv",
+        gpu_temperature_c="-300",
+        ram_total_mib="9" * 308,
+        elapsed_s="9" * 5000,
+        gpu_uuid="GPU-" + "x" * 1_000_000,
+        user="evil\u202eresu",
+        disks=disks,
+    )
+    (found,) = snapshot.read(tmp_path / "x.csv")
+    (one,) = found.gpus
+    assert (one.temperature_c, found.machine.ram_total_mib, one.uuid) == (None, None, None)
+    assert (one.processes[0].elapsed_s, one.processes[0].user) == (None, "evil\ufffdresu")
+    assert len(found.machine.disks) == 16
+    assert found.note is not None
+    assert found.note.startswith("4 values out of range (")
+    assert found.note.endswith("left out: 1984 disks")
+
+
+def test_a_gpu_of_an_older_file_with_an_impossible_index_is_left_out(tmp_path: Path) -> None:
+    written_by_0_1_0(tmp_path / "x.csv", gpu_index="1" * 30)
+    (found,) = snapshot.read(tmp_path / "x.csv")
+    assert (found.gpus, found.note) == ((), "left out: 1 GPUs")
+
+
+def test_the_words_about_a_damaged_cell_are_few(tmp_path: Path) -> None:
+    written_by_0_1_0(tmp_path / "x.csv", gpu_utilization="x" * 100_000)
+    with pytest.raises(GpumonError) as error:
+        snapshot.read(tmp_path / "x.csv")
+    assert len(str(error.value)) < 300 + len(str(tmp_path))

@@ -6,7 +6,7 @@ import pytest
 
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice
-from gpumon_static.survey.state import State, gpu_state, slice_state
+from gpumon_static.survey.state import State, gpu_state, slice_state, slices_of
 from tests.builders import gpu, process, slices
 
 BUSY = BusyConfig(utilization=5.0, memory=2.0)
@@ -57,7 +57,7 @@ def test_a_mig_card_is_free_only_if_all_its_slices_are() -> None:
 
 def test_slices_are_judged_one_by_one() -> None:
     card = gpu(slices=slices(3, 1))
-    assert [slice_state(s, card, BUSY) for s in card.slices] == [State.FREE, State.BUSY, State.FREE]
+    assert [slice_state(s, card, BUSY) for s in slices_of(card)] == [State.FREE, State.BUSY, State.FREE]
 
 
 def test_memory_of_a_sibling_in_the_same_gpu_instance_does_not_make_a_slice_busy() -> None:
@@ -65,5 +65,4 @@ def test_memory_of_a_sibling_in_the_same_gpu_instance_does_not_make_a_slice_busy
     idle = MigDevice(0, compute_instance=0, **shared)  # type: ignore[arg-type]
     working = MigDevice(1, compute_instance=1, processes=(process(memory_mib=16900.0),), **shared)  # type: ignore[arg-type]
     card = gpu(slices=(idle, working))
-    assert slice_state(idle, card, BUSY) is State.FREE
-    assert slice_state(working, card, BUSY) is State.BUSY
+    assert [slice_state(s, card, BUSY) for s in slices_of(card)] == [State.FREE, State.BUSY]

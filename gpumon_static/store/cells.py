@@ -2,6 +2,10 @@
 
 gpu_faults   ecc-errors: uncorrected: 5 in DRAM; remap-failure
 disks        / 59799/467850 ssd; /data 7340032/- hdd
+user         '=cmd|...
+
+A text that a spreadsheet would run as a formula has an apostrophe before it, which is taken off again when
+the cell is read. Numbers are no texts: -5 stays as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +20,9 @@ from gpumon_static.model import Disk, Fault
 from gpumon_static.times import utc_text
 
 _ITEM = re.compile(r"(?:[^\\;]|\\.)+", re.DOTALL)
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_HIDDEN_FORMULA = re.compile(r"'+[=+\-@\t\r]")
+_LONGEST_WHOLE, _TOO_LARGE = 18, 2**60
 _KINDS = {None: "-", False: "ssd", True: "hdd"}
 _SPINS = {word: spins for spins, word in _KINDS.items()}
 
@@ -30,35 +37,52 @@ def to_text(value: Any) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, tuple):
-        return _join(_fault_text(one) if isinstance(one, Fault) else _disk_text(one) for one in value)
-    return str(value)
+        return no_formula(
+            _join(_fault_text(one) if isinstance(one, Fault) else _disk_text(one) for one in value)
+        )
+    return no_formula(value) if isinstance(value, str) else str(value)
 
 
-def finite(text: str) -> float:
-    value = float(text)
+def no_formula(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def text(cell: str) -> str:
+    return cell[1:] if _HIDDEN_FORMULA.match(cell) else cell
+
+
+def whole(cell: str) -> int:
+    """A number with more digits than any of ours is just too large, which the bounds see to."""
+    if len(cell) > _LONGEST_WHOLE and cell.isdecimal():
+        return _TOO_LARGE
+    return int(cell)
+
+
+def finite(cell: str) -> float:
+    value = float(cell)
     if not math.isfinite(value):
-        raise ValueError(text)
+        raise ValueError(cell)
     return value
 
 
-def flag(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise ValueError(text)
-    return text == "yes"
+def flag(cell: str) -> bool:
+    if cell not in ("yes", "no"):
+        raise ValueError(cell)
+    return cell == "yes"
 
 
-def moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
+def moment(cell: str) -> datetime:
+    found = datetime.fromisoformat(cell)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def faults(text: str) -> tuple[Fault, ...]:
-    parts = (item.partition(": ") for item in _split(text))
+def faults(cell: str) -> tuple[Fault, ...]:
+    parts = (item.partition(": ") for item in _split(text(cell)))
     return tuple(Fault(rule, detail or None) for rule, _, detail in parts)
 
 
-def disks(text: str) -> tuple[Disk, ...]:
-    return tuple(_disk(item) for item in _split(text))
+def disks(cell: str) -> tuple[Disk, ...]:
+    return tuple(_disk(item) for item in _split(text(cell)))
 
 
 def _fault_text(fault: Fault) -> str:
@@ -73,7 +97,7 @@ def _disk_text(disk: Disk) -> str:
 def _disk(item: str) -> Disk:
     try:
         mount, amounts, kind = item.rsplit(" ", 2)
-        used, total = (None if text == "-" else finite(text) for text in amounts.split("/"))
+        used, total = (None if amount == "-" else finite(amount) for amount in amounts.split("/"))
         return Disk(mount, used, total, _SPINS[kind])
     except KeyError as error:
         raise ValueError(item) from error
@@ -83,7 +107,7 @@ def _join(items: Iterable[str]) -> str:
     return "; ".join(item.replace("\\", "\\\\").replace(";", "\\;") for item in items)
 
 
-def _split(text: str) -> list[str]:
-    items = _ITEM.findall(text)
+def _split(cell: str) -> list[str]:
+    items = _ITEM.findall(cell)
     whole = items[:1] + [item.removeprefix(" ") for item in items[1:]]
     return [re.sub(r"\\(.)", r"\1", item, flags=re.DOTALL) for item in whole]

@@ -37,17 +37,17 @@ class CsvColumn(NamedTuple):
 # Each record's fields, by column. A cell that is empty leaves the field's default.
 HOST: dict[str, CsvColumn] = {
     "fetched_at": CsvColumn("fetched_at", cells.moment, "when the host was read; UTC, ISO 8601"),
-    "host": CsvColumn("host", str, "name, as in the config, without user and port"),
+    "host": CsvColumn("host", cells.text, "name, as in the config, without user and port"),
     "status": CsvColumn("status", Status, "`ok`, or why there is no reading"),
-    "error": CsvColumn("error", str, "one line that explains the status"),
+    "error": CsvColumn("error", cells.text, "one line that explains the status"),
     "fetch_seconds": CsvColumn("fetch_seconds", cells.finite, "how long reading the host took"),
-    "driver_version": CsvColumn("driver_version", str, "version of the driver"),
-    "cuda_version": CsvColumn("cuda_version", str, "highest CUDA version that the driver supports"),
-    "warning": CsvColumn("warning", str, "what nvidia-smi warned about beside good data"),
-    "note": CsvColumn("note", str, "how the reading was made, e.g. an unknown schema of nvidia-smi"),
+    "driver_version": CsvColumn("driver_version", cells.text, "version of the driver"),
+    "cuda_version": CsvColumn("cuda_version", cells.text, "highest CUDA version that the driver supports"),
+    "warning": CsvColumn("warning", cells.text, "what nvidia-smi warned about beside good data"),
+    "note": CsvColumn("note", cells.text, "how the reading was made: an unknown schema, what was left out"),
 }
 MACHINE: dict[str, CsvColumn] = {
-    "cpu_count": CsvColumn("cpu_count", int, "CPUs of the host"),
+    "cpu_count": CsvColumn("cpu_count", cells.whole, "CPUs of the host"),
     "load_1m": CsvColumn("load_1m", cells.finite, "load average over 1 minute"),
     "load_5m": CsvColumn("load_5m", cells.finite, "load average over 5 minutes"),
     "load_15m": CsvColumn("load_15m", cells.finite, "load average over 15 minutes"),
@@ -58,7 +58,7 @@ MACHINE: dict[str, CsvColumn] = {
     ),
     "swap_used_mib": CsvColumn("swap_used_mib", cells.finite, "swap in use"),
     "swap_total_mib": CsvColumn("swap_total_mib", cells.finite, "swap"),
-    "uptime_s": CsvColumn("uptime_s", int, "seconds since boot"),
+    "uptime_s": CsvColumn("uptime_s", cells.whole, "seconds since boot"),
     "disks": CsvColumn(
         "disks",
         cells.disks,
@@ -66,9 +66,9 @@ MACHINE: dict[str, CsvColumn] = {
     ),
 }
 GPU: dict[str, CsvColumn] = {
-    "gpu_index": CsvColumn("index", int, "nvidia-smi's index; empty: the host has no reading"),
-    "gpu_uuid": CsvColumn("uuid", str, "UUID of the GPU"),
-    "gpu_name": CsvColumn("name", str, "full name of the GPU"),
+    "gpu_index": CsvColumn("index", cells.whole, "nvidia-smi's index; empty: the host has no reading"),
+    "gpu_uuid": CsvColumn("uuid", cells.text, "UUID of the GPU"),
+    "gpu_name": CsvColumn("name", cells.text, "full name of the GPU"),
     "gpu_utilization": CsvColumn("utilization", cells.finite, "percent of the time in which a kernel ran"),
     "gpu_memory_used_mib": CsvColumn("memory_used_mib", cells.finite, "GPU memory in use"),
     "gpu_memory_total_mib": CsvColumn("memory_total_mib", cells.finite, "GPU memory"),
@@ -76,7 +76,7 @@ GPU: dict[str, CsvColumn] = {
     "gpu_fan_percent": CsvColumn("fan_percent", cells.finite, "fan speed, percent of its maximum"),
     "gpu_power_w": CsvColumn("power_w", cells.finite, "power draw in watts"),
     "gpu_power_limit_w": CsvColumn("power_limit_w", cells.finite, "power limit in watts"),
-    "gpu_bus_id": CsvColumn("bus_id", str, "PCI bus id"),
+    "gpu_bus_id": CsvColumn("bus_id", cells.text, "PCI bus id"),
     "gpu_mig_mode": CsvColumn("mig_mode", cells.flag, "whether MIG is on"),
     "gpu_processes_known": CsvColumn(
         "processes_known", cells.flag, "whether the driver gives a list of processes"
@@ -86,26 +86,26 @@ GPU: dict[str, CsvColumn] = {
     ),
 }
 SLICE: dict[str, CsvColumn] = {
-    "mig_device": CsvColumn("index", int, "index of the slice; empty: the whole GPU"),
-    "mig_uuid": CsvColumn("uuid", str, "UUID of the slice"),
-    "mig_profile": CsvColumn("profile", str, "profile of the slice, e.g. `3g.40gb`"),
-    "mig_gpu_instance": CsvColumn("gpu_instance", int, "its GPU instance"),
-    "mig_compute_instance": CsvColumn("compute_instance", int, "its compute instance"),
+    "mig_device": CsvColumn("index", cells.whole, "index of the slice; empty: the whole GPU"),
+    "mig_uuid": CsvColumn("uuid", cells.text, "UUID of the slice"),
+    "mig_profile": CsvColumn("profile", cells.text, "profile of the slice, e.g. `3g.40gb`"),
+    "mig_gpu_instance": CsvColumn("gpu_instance", cells.whole, "its GPU instance"),
+    "mig_compute_instance": CsvColumn("compute_instance", cells.whole, "its compute instance"),
     "mig_memory_used_mib": CsvColumn("memory_used_mib", cells.finite, "memory in use of the slice"),
     "mig_memory_total_mib": CsvColumn("memory_total_mib", cells.finite, "memory of the slice"),
 }
 PROCESS: dict[str, CsvColumn] = {
-    "pid": CsvColumn("pid", int, "process id; empty: no process"),
+    "pid": CsvColumn("pid", cells.whole, "process id; empty: no process"),
     "process_type": CsvColumn(
-        "type", str, "nvidia-smi's letters: `C` compute, `G` graphics, `C+G` both, `M` MPS"
+        "type", cells.text, "nvidia-smi's letters: `C` compute, `G` graphics, `C+G` both, `M` MPS"
     ),
-    "process_name": CsvColumn("name", str, "name of the program, without directory and arguments"),
+    "process_name": CsvColumn("name", cells.text, "name of the program, without directory and arguments"),
     "process_memory_mib": CsvColumn("memory_mib", cells.finite, "GPU memory of the process"),
-    "user": CsvColumn("user", str, "login of the owner"),
-    "elapsed_s": CsvColumn("elapsed_s", int, "seconds since the process started"),
-    "job": CsvColumn("job", str, "`slurm:12345`, `docker:3f2a90c3e7d5`, ..."),
-    "uid": CsvColumn("uid", int, "numeric user id of the owner"),
-    "process_state": CsvColumn("state", str, "state letters of ps, or `gone`"),
-    "command_line": CsvColumn("command_line", str, "with arguments; only with `fetch.command_lines`"),
+    "user": CsvColumn("user", cells.text, "login of the owner"),
+    "elapsed_s": CsvColumn("elapsed_s", cells.whole, "seconds since the process started"),
+    "job": CsvColumn("job", cells.text, "`slurm:12345`, `docker:3f2a90c3e7d5`, ..."),
+    "uid": CsvColumn("uid", cells.whole, "numeric user id of the owner"),
+    "process_state": CsvColumn("state", cells.text, "state letters of ps, or `gone`"),
+    "command_line": CsvColumn("command_line", cells.text, "with arguments; only with `fetch.command_lines`"),
 }
 TABLES = (HOST, MACHINE, GPU, SLICE, PROCESS)

@@ -1,8 +1,8 @@
-"""Readings to `load_data.csv` and back: `read(write(x)) == x`.
+"""Readings to `load_data.csv` and back: `read(write(x)) == x` for all that has passed the gate.
 
 One row per GPU process; a GPU (or a MIG slice) without processes has one row; a host that could not be
 read has one row. An empty cell is what is not known. columns.py has the columns. A file without those after
-`job` is read too.
+`job` is read too, and one of a version that let more through within the bounds of now.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from gpumon_static.bounds import bounded
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
 from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process
 from gpumon_static.store import cells
 from gpumon_static.store.columns import COLUMNS, CONTRACT, GPU, HOST, MACHINE, PROCESS, SLICE, CsvColumn
+from gpumon_static.text import clip
 
 
 class _Row(NamedTuple):
@@ -50,7 +52,7 @@ def read(path: Path) -> list[HostReading]:
     rows = [_Row(line, cells) for line, cells in enumerate(records, start=2)]
     try:
         hosts = [list(group) for _, group in groupby(rows, key=lambda row: row.cells["host"])]
-        return [_reading(group) for group in hosts]
+        return [bounded(_reading(group)) for group in hosts]
     except _BadCell as error:
         raise GpumonError(f"{path}: {error}; `gpumon-static fetch` writes it anew") from error
 
@@ -83,6 +85,8 @@ def _frame(path: Path) -> pd.DataFrame:
 def _check_width(path: Path, text: str) -> None:
     """pandas fills up a line that is too short, as if its cells were empty."""
     width = None
+    # A cell may be longer than the limit of the module, in a file of 0.1.0.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(io.StringIO(text))
     for row in reader:
         width = width or len(row)
@@ -158,5 +162,5 @@ def _fields(columns: Mapping[str, CsvColumn], row: _Row, *, required: Sequence[s
             try:
                 found[field] = convert(cell)
             except ValueError as error:
-                raise _BadCell(f"line {row.line}: {cell!r} is no {column}") from error
+                raise _BadCell(f"line {row.line}: {clip(cell, 40)!r} is no {column}") from error
     return found

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from gpumon_static.store.events import Event, EventGpu
 
 
+MOST_LINES = 32
+"""Of one event: the feed has fifty of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class News:
     title: str
@@ -56,6 +60,8 @@ def _fault(event: Event, with_detail: bool) -> News:
             detail = f" ({gpu.detail})" if gpu.detail and with_detail and len(gpu.rules) == 1 else ""
             told = f" {rules.explanation(rule)}".rstrip()
             lines.append(f"{who}: {rules.word(rule)}{detail}.{told}")
+    if len(lines) > MOST_LINES:
+        lines[MOST_LINES:] = [f"And {len(lines) - MOST_LINES} more."]
     whole_host = all(gpu.index is None for gpu in event.gpus)
     which = "" if whole_host else f"{_numbered([g for g in event.gpus if g.index is not None])}: "
     return News(f"{event.host}: {which}{_words(event.gpus)}", "\n".join(lines))

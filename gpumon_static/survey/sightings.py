@@ -16,13 +16,11 @@ from gpumon_static.store.history.observed import (
     Observed,
     Values,
 )
-from gpumon_static.survey.state import State, gpu_state, slice_state
+from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
-    from gpumon_static.model import HostReading, MigDevice, Process
-
-MOST = 2**40
+    from gpumon_static.model import HostReading, Process
 
 CODES = {State.FREE: FREE, State.BUSY: BUSY, State.HELD: HELD, State.UNKNOWN: UNKNOWN}
 
@@ -42,8 +40,8 @@ def observed(reading: HostReading, busy: BusyConfig) -> Iterator[Observed]:
     """A card that is cut into slices comes whole, without users, and then slice by slice with theirs."""
     for gpu in reading.gpus:
         yield _whole(gpu, busy)
-        for mig in gpu.slices:
-            yield _slice(mig, gpu, busy)
+        for cut in slices_of(gpu):
+            yield _slice(cut, gpu, busy)
 
 
 def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
@@ -67,15 +65,15 @@ def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
     )
 
 
-def _slice(mig: MigDevice, gpu: Gpu, busy: BusyConfig) -> Observed:
-    state = slice_state(mig, gpu, busy)
+def _slice(cut: Slice, gpu: Gpu, busy: BusyConfig) -> Observed:
+    mig, state = cut.mig, slice_state(cut, gpu, busy)
     return Observed(
         uuid=mig.uuid,
         position=gpu.index,
         slice=mig.index,
         model=gpu.name or "",
         profile=mig.profile or "MIG",
-        weight=_share(mig, gpu),
+        weight=_share(cut, gpu),
         state=CODES[state],
         users=_users(mig.processes) if state.is_taken else (),
         values=Values(memory=_whole_number(mig.memory_used_mib)),
@@ -89,13 +87,11 @@ def bare_state(busy: BusyConfig, utilization: float, used_mib: float, total_mib:
     return CODES[gpu_state(gpu, busy)]
 
 
-def _share(mig: MigDevice, gpu: Gpu) -> float:
+def _share(cut: Slice, gpu: Gpu) -> float:
     """Of the card: by memory where that is known. Compute instances of one GPU instance share its memory."""
-    if not mig.memory_total_mib or not gpu.memory_total_mib:
+    if not cut.mig.memory_total_mib or not gpu.memory_total_mib:
         return 1 / len(gpu.slices)
-    instance = mig.gpu_instance
-    sharing = sum(s.gpu_instance == instance for s in gpu.slices) if instance is not None else 1
-    return min(1.0, mig.memory_total_mib / gpu.memory_total_mib) / sharing
+    return min(1.0, cut.mig.memory_total_mib / gpu.memory_total_mib) / len(cut.instance.slices)
 
 
 def _users(processes: Iterable[Process]) -> tuple[str, ...]:
@@ -110,5 +106,4 @@ def _user(process: Process) -> str:
 
 
 def _whole_number(value: float | None) -> int | None:
-    # Nothing real is larger, and SQLite's numbers end somewhere.
-    return None if value is None or abs(value) > MOST else round(value)
+    return None if value is None else round(value)

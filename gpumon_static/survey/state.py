@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice, Process
@@ -25,54 +27,86 @@ class State(StrEnum):
         return self in (State.BUSY, State.HELD)
 
 
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A GPU instance: its slices (compute instances) share one memory, and each reports all of it."""
+
+    slices: tuple[MigDevice, ...]
+    process_mib: float
+    """What all their processes hold, as far as it is known."""
+    is_accounted: bool
+    """Of each process it is known."""
+
+
+class Slice(NamedTuple):
+    """A slice with the GPU instance that it is in."""
+
+    mig: MigDevice
+    instance: Instance
+
+    def beside(self) -> Iterator[MigDevice]:
+        return (other for other in self.instance.slices if other is not self.mig)
+
+
+def slices_of(gpu: Gpu) -> list[Slice]:
+    """The slices in their order. One whose GPU instance is not known has its own."""
+    keys = [
+        (mig.gpu_instance, 0) if mig.gpu_instance is not None else (None, place)
+        for place, mig in enumerate(gpu.slices)
+    ]
+    sharing: dict[tuple[int | None, int], list[MigDevice]] = {}
+    for key, mig in zip(keys, gpu.slices, strict=True):
+        sharing.setdefault(key, []).append(mig)
+    instances = {key: _instance(slices) for key, slices in sharing.items()}
+    return [Slice(mig, instances[key]) for key, mig in zip(keys, gpu.slices, strict=True)]
+
+
+def _instance(slices: list[MigDevice]) -> Instance:
+    held = [process.memory_mib for mig in slices for process in mig.processes]
+    return Instance(tuple(slices), sum(mib or 0 for mib in held), None not in held)
+
+
 def gpu_state(gpu: Gpu, busy: BusyConfig) -> State:
     if gpu.slices:
-        return _of_slices([slice_state(s, gpu, busy) for s in gpu.slices])
+        return _of_slices([slice_state(cut, gpu, busy) for cut in slices_of(gpu)])
     held = _holds_memory(gpu.memory_used_mib, gpu.memory_total_mib, gpu.processes, busy)
     return _if_usable(_state(gpu.utilization, held, gpu.processes, gpu.processes_known, busy), gpu)
 
 
-def slice_state(mig: MigDevice, gpu: Gpu, busy: BusyConfig) -> State:
+def slice_state(cut: Slice, gpu: Gpu, busy: BusyConfig) -> State:
     """nvidia-smi gives no utilization of a slice, so a taken slice is never called idle."""
-    shared = _processes_beside(mig, gpu)
-    held = _holds_memory(mig.memory_used_mib, mig.memory_total_mib, mig.processes, busy, elsewhere=shared)
+    mig = cut.mig
+    elsewhere = cut.instance.process_mib - sum(process.memory_mib or 0 for process in mig.processes)
+    held = _holds_memory(mig.memory_used_mib, mig.memory_total_mib, mig.processes, busy, elsewhere)
     return _if_usable(_state(None, held, mig.processes, gpu.processes_known, busy), gpu)
-
-
-def slices_beside(mig: MigDevice, gpu: Gpu) -> list[MigDevice]:
-    """Other compute instances of the same GPU instance: they share one memory, and each reports all of it."""
-    if mig.gpu_instance is None:
-        return []
-    return [s for s in gpu.slices if s is not mig and s.gpu_instance == mig.gpu_instance]
 
 
 def sliced_memory_mib(gpu: Gpu) -> tuple[float, float]:
     """Used and total of all slices together, what is shared counted once."""
-    first = [
-        s for i, s in enumerate(gpu.slices) if not any(s in slices_beside(o, gpu) for o in gpu.slices[:i])
-    ]
+    first = [cut.mig for cut in slices_of(gpu) if cut.instance.slices[0] is cut.mig]
     return sum(s.memory_used_mib or 0 for s in first), sum(s.memory_total_mib or 0 for s in first)
 
 
-def ghost_mib(gpu: Gpu, mig: MigDevice | None, busy: BusyConfig) -> float | None:
+def ghost_mib(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> float | None:
     """Memory in use that no process accounts for; None where that cannot be told, or is nothing to tell."""
-    used, total = (mig or gpu).memory_used_mib, (mig or gpu).memory_total_mib
-    if (gpu.slices and mig is None) or used is None or not total or not gpu.processes_known:
+    if gpu.slices and cut is None:
         return None
-    processes = mig.processes + _processes_beside(mig, gpu) if mig else gpu.processes
-    if any(process.memory_mib is None for process in processes):
+    shown = cut.mig if cut else gpu
+    used, total = shown.memory_used_mib, shown.memory_total_mib
+    if used is None or not total or not gpu.processes_known:
         return None
-    rest = used - sum(process.memory_mib or 0 for process in processes)
-    return rest if rest > max(LEAST_GHOST_MIB, total * busy.memory / 100) else None
+    if cut:
+        held, is_accounted = cut.instance.process_mib, cut.instance.is_accounted
+    else:
+        held = sum(process.memory_mib or 0 for process in gpu.processes)
+        is_accounted = all(process.memory_mib is not None for process in gpu.processes)
+    rest = used - held
+    return rest if is_accounted and rest > max(LEAST_GHOST_MIB, total * busy.memory / 100) else None
 
 
 def gone_mib(processes: Iterable[Process]) -> float | None:
     """What the driver still counts for processes that have ended."""
     return sum(p.memory_mib or 0 for p in processes if p.state == GONE) or None
-
-
-def _processes_beside(mig: MigDevice, gpu: Gpu) -> tuple[Process, ...]:
-    return tuple(process for beside in slices_beside(mig, gpu) for process in beside.processes)
 
 
 def _if_usable(state: State, gpu: Gpu) -> State:
@@ -111,12 +145,10 @@ def _holds_memory(
     total_mib: float | None,
     processes: Iterable[Process],
     busy: BusyConfig,
-    *,
-    elsewhere: Iterable[Process] = (),
+    elsewhere_mib: float = 0,
 ) -> bool | None:
     """Whether more than a desktop's own memory is in use; None where nvidia-smi does not say."""
     if used_mib is None or not total_mib:
         return None
     desktop = sum(p.memory_mib or 0 for p in processes if p.is_graphics_only)
-    others = sum(p.memory_mib or 0 for p in elsewhere)
-    return used_mib - desktop - others > total_mib * busy.memory / 100
+    return used_mib - desktop - elsewhere_mib > total_mib * busy.memory / 100

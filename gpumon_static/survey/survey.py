@@ -13,7 +13,7 @@ from gpumon_static.rules import marked
 from gpumon_static.survey.faults import host_faults, without
 from gpumon_static.survey.privacy import Tier, veil
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
-from gpumon_static.survey.state import State, gpu_state, slice_state
+from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
 from gpumon_static.text import natural_key
 
 if TYPE_CHECKING:
@@ -31,8 +31,12 @@ class Place:
     """What one can run on: a whole GPU, or a slice of one that is cut up."""
 
     gpu: Gpu
-    mig: MigDevice | None
+    cut: Slice | None
     state: State
+
+    @property
+    def mig(self) -> MigDevice | None:
+        return self.cut.mig if self.cut else None
 
     @property
     def index(self) -> str:
@@ -101,8 +105,8 @@ class SurveyedHost:
     def places_of(self, gpu: Gpu) -> Iterator[Place]:
         if not gpu.slices:
             yield Place(gpu, None, self.state_of(gpu))
-        for mig in gpu.slices:
-            yield Place(gpu, mig, slice_state(mig, gpu, self.busy))
+        for cut in slices_of(gpu):
+            yield Place(gpu, cut, slice_state(cut, gpu, self.busy))
 
 
 @dataclass(frozen=True)

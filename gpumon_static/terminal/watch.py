@@ -12,12 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from gpumon_static.collect import gate
 from gpumon_static.collect.readers import ReaderFactory, Readers
 from gpumon_static.collect.session import Session
 from gpumon_static.config.settings import HostConfig
-from gpumon_static.errors import HostError
-from gpumon_static.model import HostReading, Status
-from gpumon_static.text import one_line
+from gpumon_static.model import HostReading
 from gpumon_static.times import Clock
 
 LONGEST_PAUSE = 60.0
@@ -80,20 +79,10 @@ class Watch:
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
-            reading = self._read(session, host)
+            reading = gate.answer(host.name, session.read, self._clock)
             self._answers.put(reading)
             failures = 0 if reading.ok else failures + 1
             pause = max(self._interval, min(LONGEST_PAUSE, self._interval * 2.0 ** min(failures, 16)))
             self._stop.wait(max(0.1, pause - (time.monotonic() - started)))
             self._going.wait()
         session.close()
-
-    def _read(self, session: Session, host: HostConfig) -> HostReading:
-        try:
-            return session.read()
-        except HostError as error:
-            return HostReading(host.name, self._clock(), error.status, error.reason)
-        except Exception as error:
-            # A fault of ours with one host must not take the others away.
-            reason = one_line(f"{type(error).__name__}: {error}")
-            return HostReading(host.name, self._clock(), Status.ERROR, reason)

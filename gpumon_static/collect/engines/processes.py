@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
+from gpumon_static.collect import gate
 from gpumon_static.collect.engines.channel import Channel
 from gpumon_static.collect.engines.messages import BEAT_S, Asking, BadConfig, Beat, Parsing, Task, WantsSecret
 from gpumon_static.collect.engines.shards import deal
@@ -232,7 +233,7 @@ class _Watch:
                 self._fail(host, Status.TIMEOUT, f"not finished: {told}")
 
     def _fail(self, host: HostConfig, status: Status, told: str) -> None:
-        self._finish(HostReading(host.name, self._factory.clock(), status, told))
+        self._finish(gate.failure(host.name, self._factory.clock(), status, told))
 
     def _finish(self, reading: HostReading) -> None:
         self._done[reading.host] = reading

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from queue import Empty, SimpleQueue
 
+from gpumon_static.collect import gate
 from gpumon_static.collect.patience import Patience, past_its_limits
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.config.settings import FetchConfig, HostConfig
-from gpumon_static.errors import HostError
 from gpumon_static.model import HostReading, Status
-from gpumon_static.text import one_line
 from gpumon_static.times import Clock
 
 Read = Callable[[HostConfig], HostReading]
@@ -92,7 +91,7 @@ def fan_out(
                     waiting.appendleft(host)
                     workers = len(running)
                     break
-                _put_failure(host, HostError(Status.ERROR, f"cannot start a thread: {error}"), clock, answers)
+                answers.put(gate.failure(host.name, clock(), Status.ERROR, f"cannot start a thread: {error}"))
             running[host.name] = _Running(host, time.monotonic(), patience)
             on_start(host)
         until = min([end, *(r.limit for r in running.values())])
@@ -109,26 +108,7 @@ def fan_out(
 
 
 def _answer(host: HostConfig, read: Read, clock: Clock, answers: SimpleQueue[HostReading]) -> None:
-    started = time.monotonic()
-    try:
-        answers.put(read(host))
-    except HostError as error:
-        _put_failure(host, error, clock, answers, started)
-    except Exception as error:
-        # A fault of ours with one host must not take the others' readings away.
-        told = one_line(f"{type(error).__name__}: {error}") or type(error).__name__
-        _put_failure(host, HostError(Status.ERROR, told), clock, answers, started)
-
-
-def _put_failure(
-    host: HostConfig,
-    error: HostError,
-    clock: Clock,
-    answers: SimpleQueue[HostReading],
-    started: float | None = None,
-) -> None:
-    spent = round(time.monotonic() - started, 3) if started is not None else None
-    answers.put(HostReading(host.name, clock(), error.status, error.reason, spent))
+    answers.put(gate.answer(host.name, lambda: read(host), clock))
 
 
 def _late(late: _Running, now: float, deadline: float | None, at: datetime) -> HostReading:
@@ -139,4 +119,4 @@ def _late(late: _Running, now: float, deadline: float | None, at: datetime) -> H
         reason = f"not finished when the run's deadline of {deadline:g} s came"
     else:
         reason = f"gave up: the reader hung, no answer {spent:.0f} s after the start"
-    return HostReading(late.host.name, at, Status.TIMEOUT, reason, spent)
+    return gate.failure(late.host.name, at, Status.TIMEOUT, reason, spent)

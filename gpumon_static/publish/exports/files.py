@@ -56,9 +56,9 @@ def free_txt(survey: Survey) -> str:
                 continue
             total, used = place.memory_total_mib, place.memory_used_mib
             free = f"{max(0, total - used):.0f}" if total is not None and used is not None else "-"
-            model = short_model(place.gpu.name).replace(" ", "-")
             cut = f":{place.mig.profile or 'MIG'}" if place.mig else ""
-            lines.append(f"{host.name} {device} {free} {model}{cut}\n")
+            model = f"{short_model(place.gpu.name)}{cut}".replace(" ", "-")
+            lines.append(f"{host.name} {device} {free} {model}\n")
     return "".join(lines)
 
 

@@ -42,8 +42,8 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier) -> Card:
         word=place.state.value,
         utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
         memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
-        holder=_holder(place, tier, ghost_mib(gpu, mig, host.busy)),
-        tooltip=build_tooltip(host.name, gpu, mig, tier, host.busy),
+        holder=_holder(place, tier, ghost_mib(gpu, place.cut, host.busy)),
+        tooltip=build_tooltip(host.name, gpu, place.cut, tier, host.busy),
         numbers=_numbers(place),
         fault=_fault(gpu),
     )

@@ -81,6 +81,7 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         meters=_meters(reading.machine) if reading else (),
         room=_room(host.config, reading.machine if reading else Machine()),
         faults=tuple(clip(fault, FAULT_LETTERS) for fault in host.faults),
+        reading_note=clip(reading.note, REASON_LETTERS) if reading and reading.note else None,
         gpu_faults=_gpu_faults(anchor, name, host.gpus),
         read_at=_own_time(reading, frame.survey),
         cards=past.dressed(host.name, cards) if past else cards,

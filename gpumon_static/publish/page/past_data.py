@@ -80,11 +80,11 @@ def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
 
 
 def letters(values: Series, top: float) -> str:
-    """Known values are never a space, and what is more than the top is drawn at the top."""
+    """Known values are never a space; what is less than nothing is drawn at the bottom, frost for one."""
     most = len(LEVELS) - 1
     scale = most / top if top else 0
     return "".join(
-        " " if value is None else LEVELS[min(most, int(value * scale + 0.5))] for value in values
+        " " if value is None else LEVELS[max(0, min(most, int(value * scale + 0.5)))] for value in values
     ).rstrip()
 
 

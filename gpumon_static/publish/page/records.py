@@ -232,6 +232,8 @@ class HostView:
     notice: Notice | None
     columns: int
     """How many cards wide the host may become, from 1 to `WIDEST`."""
+    reading_note: str | None = None
+    """How its reading was made, where that is not as usual: what was left out of it."""
     gpu_faults: tuple[Attention, ...] = ()
     last_cards: tuple[LastCard, ...] = ()
     """Of a host that does not answer; they count nowhere."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from gpumon_static import rules
 from gpumon_static.config.settings import BusyConfig
@@ -11,7 +12,7 @@ from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Quant
 from gpumon_static.publish.page.words import NOT_KNOWN, memory, memory_of, percent, power_of, rounded
 from gpumon_static.survey.owners import USER_LETTERS, Owner, by_owner, owner
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.state import ghost_mib, gone_mib, slices_beside
+from gpumon_static.survey.state import Slice, ghost_mib, gone_mib
 from gpumon_static.text import DASH, clip, count
 from gpumon_static.times import duration
 
@@ -23,10 +24,11 @@ LINE_LETTERS = 200
 def build_tooltip(
     host: str,
     gpu: Gpu,
-    mig: MigDevice | None = None,
+    cut: Slice | None = None,
     tier: Tier = Tier.NAMES,
     busy: BusyConfig | None = None,
 ) -> Tooltip:
+    mig = cut.mig if cut else None
     processes = mig.processes if mig else gpu.processes
     owners = by_owner(processes)
     counted = _counted(len(processes), len(owners)) if tier is Tier.COUNTS and processes else None
@@ -34,7 +36,7 @@ def build_tooltip(
         processes, owners = (), []
     ranked = sorted(processes, key=lambda p: (p.memory_mib is None, -(p.memory_mib or 0), p.pid))
     title = f"{host} · GPU {gpu.index}"
-    ghosts = _ghost_facts(gpu, mig, busy or BusyConfig())
+    ghosts = _ghost_facts(gpu, cut, busy or BusyConfig())
     return Tooltip(
         title=f"{title} · slice {mig.index}" if mig else title,
         model=clip(gpu.name or "unknown model", TEXT_LETTERS),
@@ -119,16 +121,17 @@ def _memory_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
     return facts
 
 
-def _ghost_facts(gpu: Gpu, mig: MigDevice | None, busy: BusyConfig) -> list[Fact]:
+def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
     """Memory that is in use, and by nobody who could be asked to give it back."""
-    unaccounted = ghost_mib(gpu, mig, busy)
-    gone = gone_mib((mig or gpu).processes)
+    unaccounted = ghost_mib(gpu, cut, busy)
+    gone = gone_mib((cut.mig if cut else gpu).processes)
     facts = [Fact("Held by no process", str(memory(unaccounted)))] if unaccounted else []
     facts += [Fact("Held by processes that ended", str(memory(gone)))] if gone else []
-    if mig and (beside := slices_beside(mig, gpu)):
-        numbers = ", ".join(str(other.index) for other in beside)
-        facts.append(Fact("Memory shared with", f"slice {numbers}"))
-    if mig:
+    if cut and (more := len(cut.instance.slices) - 1):
+        numbers = ", ".join(str(other.index) for other in islice(cut.beside(), MOST_ROWS))
+        rest = f" + {more - MOST_ROWS} more" if more > MOST_ROWS else ""
+        facts.append(Fact("Memory shared with", f"slice {numbers}{rest}"))
+    if cut:
         facts.append(Fact("Utilization", "not reported per slice"))
     return facts
 

@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gpumon_static.bounds import INDEX, MEMORY, PERCENT, POWER, TEMPERATURE
 from gpumon_static.store.history.database import USER_SUMS
 from gpumon_static.store.history.rollups import DAY, HOUR
-from gpumon_static.text import natural_key
+from gpumon_static.text import natural_key, one_line
 
 _USER_COLUMNS = " ".join(USER_SUMS)
 _GPU_COLUMNS = (
     "utilization_n utilization_sum memory_n memory_sum temperature_n temperature_sum power_n power_sum"
     " free_s busy_s held_s"
 ).split()
+MEASURED = {"utilization": PERCENT, "memory": MEMORY, "temperature": TEMPERATURE, "power": POWER}
+"""The ranges of what is measured of a GPU, in the order of the columns: older databases hold worse."""
 _GPU_MAXES = "utilization_max memory_max temperature_max power_max".split()
 
 
@@ -103,9 +106,15 @@ def users(connection: sqlite3.Connection, asked: Period, part: Naming | None = N
     return sorted(used, key=lambda use: (-use.total_s, use.user, use.part or ""))
 
 
+def names_of(connection: sqlite3.Connection, table: str) -> dict[int, str]:
+    """Names by their numbers, clean: older databases have others."""
+    rows = connection.execute(f"SELECT id, name FROM {table}")  # noqa: S608 (our own names)
+    return {number: one_line(name) or "" for number, name in rows}
+
+
 def _rows_by_user(connection: sqlite3.Connection, asked: Period) -> Iterator[tuple[Any, ...]]:
     """In the order of the tables, so that nothing has to be sorted: a month of 8,000 GPUs is 240,000 rows."""
-    names = dict(connection.execute("SELECT id, name FROM users"))
+    names = names_of(connection, "users")
     for table, unit, low, high in _tables("user", asked):
         rows = connection.execute(
             f"SELECT user, {_summed(_USER_COLUMNS)} FROM {table}"  # noqa: S608
@@ -117,9 +126,9 @@ def _rows_by_user(connection: sqlite3.Connection, asked: Period) -> Iterator[tup
 
 def _rows_by_part(connection: sqlite3.Connection, asked: Period, part: Naming) -> Iterator[tuple[Any, ...]]:
     """Summed up by number; the names come last, for what is left."""
-    names = dict(connection.execute("SELECT id, name FROM users"))
+    names = names_of(connection, "users")
     hosts = dict(connection.execute("SELECT id, name FROM hosts"))
-    models = dict(connection.execute("SELECT id, name FROM models"))
+    models = names_of(connection, "models")
     for table, unit, low, high in _tables("user", asked):
         rows = connection.execute(
             f"SELECT user, host, model, {_summed(_USER_COLUMNS)} FROM {table}"  # noqa: S608
@@ -167,8 +176,15 @@ def _gpu_rows(connection: sqlite3.Connection, asked: Period) -> Iterator[_GpuRow
             (low, high),
         )
         for number, host, position, slice_, model, profile, first_at, *values in rows:
-            sums, maxes_seen = tuple(values[:-4]), tuple(values[-4:])
-            yield _GpuRow(number, host, position, slice_, model, profile, first_at, sums, maxes_seen)
+            if is_place(position, slice_):
+                names = one_line(model) or "", one_line(profile) or ""
+                sums, maxes_seen = tuple(values[:-4]), tuple(values[-4:])
+                yield _GpuRow(number, host, position, slice_, *names, first_at, sums, maxes_seen)
+
+
+def is_place(position: int, slice_: int | None) -> bool:
+    """Whether a GPU or slice has a number that one can have; older databases have others."""
+    return INDEX.takes(position) and (slice_ is None or INDEX.takes(slice_))
 
 
 def _grouped(rows: Iterable[_GpuRow], key: Callable[[_GpuRow], tuple[object, ...]]) -> list[list[_GpuRow]]:
@@ -190,8 +206,8 @@ def _gpu_use(rows: list[_GpuRow], asked: Period, index: str) -> GpuUse:
         for column in zip(*(row.maxes for row in rows), strict=True)
     ]
     levels = [
-        Level(sums[2 * place + 1] / sums[2 * place] if sums[2 * place] else None, most)
-        for place, most in enumerate(maxes)
+        Level(bounds.known(total / number if number else None), bounds.known(most))
+        for bounds, number, total, most in zip(MEASURED.values(), sums[:8:2], sums[1:8:2], maxes, strict=True)
     ]
     free, busy, held = sums[8:]
     first_seen = {row.id: row.first_at for row in rows}

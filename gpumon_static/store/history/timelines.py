@@ -7,15 +7,17 @@ each pool. A pool is the GPUs of one model in one host.
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from gpumon_static.bounds import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT, Range
 from gpumon_static.store.history.observed import MISSED
-from gpumon_static.store.history.questions import UserUse, period, users
+from gpumon_static.store.history.questions import MEASURED, UserUse, is_place, names_of, period, users
 from gpumon_static.store.history.rollups import DAY, HOUR
+from gpumon_static.text import one_line
 
 SLOT_S = 15 * 60
 RIBBON_S = DAY
@@ -85,7 +87,7 @@ class Past:
 
 def read(connection: sqlite3.Connection, now: datetime) -> Past:
     at = int(now.timestamp())
-    pools = _pools(connection)
+    pools = _Pools(connection)
     return Past(
         now=at,
         gpus=_gpus(connection, at),
@@ -110,8 +112,14 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
     )
     found: dict[GpuKey, GpuPast] = {}
     by_id: dict[int, GpuPast] = {}
+    per_host: Counter[str] = Counter()
     for number, host, position, slice_, model, profile, state, crew, *rest in rows:
-        gpu = GpuPast(model, profile, state, crews.get(crew, ()), *rest)
+        per_host[host] += 1
+        if per_host[host] > MOST_GPUS + MOST_SLICES or not is_place(position, slice_):
+            continue
+        names = one_line(model) or "", one_line(profile) or ""
+        rest[3:] = map(Range.known, (PERCENT, MEMORY, MEMORY), rest[3:])
+        gpu = GpuPast(*names, state, crews.get(crew, ()), *rest)
         index = str(position) if slice_ is None else f"{position}:{slice_}"
         found[host, index] = by_id[number] = gpu
     for number, span in _spans(connection, crews, now - RIBBON_S - SLOT_S):
@@ -124,7 +132,7 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
 
 
 def _crews(connection: sqlite3.Connection) -> dict[int | None, tuple[str, ...]]:
-    names = dict(connection.execute("SELECT id, name FROM users"))
+    names = names_of(connection, "users")
     crews = connection.execute("SELECT id, members FROM crews")
     return {crew: tuple(names[int(member)] for member in members.split()) for crew, members in crews}
 
@@ -143,22 +151,36 @@ def _spans(
 
 
 def _hours(connection: sqlite3.Connection, now: int) -> sqlite3.Cursor:
-    # Division by zero is NULL in SQLite, which is what it should be.
+    means = ", ".join(_mean(name, bounds) for name, bounds in MEASURED.items())
     return connection.execute(
-        "SELECT gpu, hour, 1.0 * utilization_sum / utilization_n, 1.0 * memory_sum / memory_n,"
-        " 1.0 * temperature_sum / temperature_n, 1.0 * power_sum / power_n FROM gpu_hours WHERE hour > ?",
+        f"SELECT gpu, hour, {means} FROM gpu_hours WHERE hour > ?",  # noqa: S608 (our own names)
         (now // HOUR - 24,),
     )
 
 
-def _pools(connection: sqlite3.Connection) -> dict[tuple[int, int], Pool]:
-    hosts = dict(connection.execute("SELECT id, name FROM hosts"))
-    models = {number: (name, profile) for number, name, profile in connection.execute("SELECT * FROM models")}
-    return {(host, model): Pool(hosts[host], *models[model]) for host in hosts for model in models}
+def _mean(name: str, bounds: Range) -> str:
+    """In SQL, since there are many. Division by zero is NULL in SQLite, which is what it should be."""
+    mean = f"1.0 * {name}_sum / {name}_n"
+    return f"CASE WHEN {mean} BETWEEN {bounds.least} AND {bounds.most} THEN {mean} END"
+
+
+class _Pools:
+    """The names of a pool by its numbers: made when asked for, since most models are in few hosts."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._hosts: dict[int, str] = dict(connection.execute("SELECT id, name FROM hosts"))
+        self._models: dict[int, tuple[str, str]] = {
+            number: (one_line(name) or "", one_line(profile) or "")
+            for number, name, profile in connection.execute("SELECT * FROM models")
+        }
+
+    def __getitem__(self, numbers: tuple[int, int]) -> Pool:
+        host, model = numbers
+        return Pool(self._hosts[host], *self._models[model])
 
 
 def _range(
-    connection: sqlite3.Connection, pools: dict[tuple[int, int], Pool], name: str, now: int
+    connection: sqlite3.Connection, pools: _Pools, name: str, now: int
 ) -> dict[Pool, dict[int, Point]]:
     """Points by their number since 1970."""
     step, count = RANGES[name]
@@ -189,7 +211,7 @@ def _users(connection: sqlite3.Connection, now: int, seconds: int) -> list[UserU
 
 
 def _week(
-    connection: sqlite3.Connection, pools: dict[tuple[int, int], Pool], now: int
+    connection: sqlite3.Connection, pools: _Pools, now: int
 ) -> dict[Pool, dict[int, tuple[float, float]]]:
     rows = connection.execute(
         "SELECT host, model, hour, free_s, free_s + taken_s FROM pool_hours WHERE hour >= ? AND hour < ?",
@@ -207,7 +229,7 @@ def _week(
     return found
 
 
-def _sizes(connection: sqlite3.Connection, pools: dict[tuple[int, int], Pool]) -> dict[Pool, int]:
+def _sizes(connection: sqlite3.Connection, pools: _Pools) -> dict[Pool, int]:
     rows = connection.execute(
         "SELECT g.host, g.model, count(*) FROM gpus AS g JOIN latest AS l ON l.gpu = g.id WHERE present"
         " GROUP BY 1, 2"

@@ -1,0 +1,150 @@
+"""Any reading at all, as a host that lies could make a parser give it, for the tests of what the gate lets through."""
+
+from __future__ import annotations
+
+import string
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+
+from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process, Status
+
+HOSTILE = [
+    "",
+    " ",
+    "\x00",
+    "\x1b[31m",
+    "a\u202eb",
+    "\u200b\u2066x",
+    "\ud800",
+    "\uffff",
+    "\ue000",
+    "\u2028",
+    "x\ty\r\nz",
+    "=cmd|'/c calc'!A1",
+    "+1",
+    "-1",
+    "@x",
+    "'=x",
+    "a;b\\",
+    'x"},\\ \n<script>alert(1)</script>&{{7*7}}',
+    "</script>",
+    "</title>",
+    "]]>",
+    "&amp;",
+    "%s %n {0}",
+    "__proto__",
+    "x" * 5000,
+    "é" * 400,
+    "👩\u200d🚀",
+    "N/A",
+    "nan",
+    "0",
+]
+any_texts = (
+    st.sampled_from(HOSTILE) | st.text(st.characters(), max_size=12) | st.sampled_from(["alice", "C", "G"])
+)
+any_wholes = (
+    st.integers(-2, 8)
+    | st.integers()
+    | st.sampled_from([2**31, 2**32, 2**63, 2**64, -(2**63), 10**30, 10**400, -(10**4400)])
+)
+any_numbers = (
+    st.floats(0, 100)
+    | st.floats()
+    | st.sampled_from([-300.0, 0.0, -0.0, 5e-324, 1e-7, 1e302, 2.0**30, 2.0**40, float("inf"), float("nan")])
+)
+
+
+def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
+def some(values: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[Any]:
+    return st.lists(values, max_size=most).map(tuple)
+
+
+def many(values: st.SearchStrategy[Any], times: int) -> st.SearchStrategy[Any]:
+    """A few, and now and then those few again and again."""
+    few = some(values)
+    return st.one_of(few, few, few, few.map(lambda items: items * times))
+
+
+any_processes = st.builds(
+    Process,
+    pid=any_wholes,
+    type=maybe(any_texts),
+    name=maybe(any_texts),
+    memory_mib=maybe(any_numbers),
+    user=maybe(any_texts),
+    uid=maybe(any_wholes),
+    elapsed_s=maybe(any_wholes),
+    state=maybe(any_texts),
+    job=maybe(any_texts),
+    command_line=maybe(any_texts),
+)
+any_slices = st.builds(
+    MigDevice,
+    index=any_wholes,
+    gpu_instance=maybe(any_wholes),
+    compute_instance=maybe(any_wholes),
+    uuid=maybe(any_texts),
+    profile=maybe(any_texts),
+    memory_used_mib=maybe(any_numbers),
+    memory_total_mib=maybe(any_numbers),
+    processes=some(any_processes),
+)
+any_faults = st.builds(
+    Fault, any_texts | st.sampled_from(["lost", "ecc-errors", "fan", "not-of-ours", "-"]), maybe(any_texts)
+)
+any_gpus = st.builds(
+    Gpu,
+    index=any_wholes,
+    uuid=maybe(any_texts),
+    name=maybe(any_texts),
+    bus_id=maybe(any_texts),
+    utilization=maybe(any_numbers),
+    memory_used_mib=maybe(any_numbers),
+    memory_total_mib=maybe(any_numbers),
+    temperature_c=maybe(any_numbers),
+    fan_percent=maybe(any_numbers),
+    power_w=maybe(any_numbers),
+    power_limit_w=maybe(any_numbers),
+    mig_mode=st.booleans(),
+    slices=many(any_slices, 1000),
+    processes=many(any_processes, 1000),
+    processes_known=st.booleans(),
+    faults=many(any_faults, 100),
+)
+any_disks = st.builds(Disk, any_texts, maybe(any_numbers), maybe(any_numbers), maybe(st.booleans()))
+any_machines = st.builds(
+    Machine,
+    cpu_count=maybe(any_wholes),
+    load_1m=maybe(any_numbers),
+    load_5m=maybe(any_numbers),
+    load_15m=maybe(any_numbers),
+    ram_total_mib=maybe(any_numbers),
+    ram_used_mib=maybe(any_numbers),
+    cpu_utilization=maybe(any_numbers),
+    swap_total_mib=maybe(any_numbers),
+    swap_used_mib=maybe(any_numbers),
+    uptime_s=maybe(any_wholes),
+    disks=many(any_disks, 1000),
+)
+host_names = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8)
+any_readings = st.builds(
+    HostReading,
+    host=host_names,
+    fetched_at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
+    status=st.sampled_from([Status.OK, Status.OK, Status.OK, *Status]),
+    error=maybe(any_texts),
+    fetch_seconds=maybe(any_numbers),
+    driver_version=maybe(any_texts),
+    cuda_version=maybe(any_texts),
+    gpus=many(any_gpus, 500),
+    machine=any_machines,
+    warning=maybe(any_texts),
+    note=maybe(any_texts),
+)
+"""The host and the time are the collector's own."""
