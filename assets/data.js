@@ -10,8 +10,9 @@ const gpumon = (() => {
     const [index, kind, model, utilization, used, total, held, runtime, temperature, power, usable, uuid] = row;
     const names = Array.isArray(held) ? held.map((place) => users[place]) : [];
     const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: models[model], utilization, used, total };
-    // Who has a name to show is found by login too.
-    gpu.logins = [...names, ...names.flatMap((name) => logins[name]?.split(" ") ?? [])].map((name) => name.toLowerCase());
+    // Who has a name to show is found by login too. A user may be called "constructor".
+    const loginsOf = (name) => (Object.hasOwn(logins, name) ? logins[name].split(" ") : []);
+    gpu.logins = [...names, ...names.flatMap(loginsOf)].map((name) => name.toLowerCase());
     Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power, uuid });
     gpu.usable = Boolean(usable);
     gpu.free = total === null ? 0 : total - (used ?? 0);

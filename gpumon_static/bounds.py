@@ -113,6 +113,7 @@ MOST_DISKS = 16
 MOST_EXAMPLES = 3
 
 _RULE = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_PLURALS = {"process": "processes"}
 _AS_IT_IS = {"uuid"}
 """Scripts and shells are given it: a text that is not clean, too long or has a blank in it is not known."""
 
@@ -133,7 +134,7 @@ class _Bounds:
         self._left_out: Counter[str] = Counter()
 
     def reading(self, given: HostReading) -> HostReading:
-        gpus = _each(self._chosen(given.gpus, _gpu_key, MOST_GPUS, "GPUs"), self._gpu)
+        gpus = _each(self._chosen(given.gpus, _gpu_key, MOST_GPUS, "GPU"), self._gpu)
         machine = self._machine(given.machine)
         bounded = self._record(given)
         if gpus is not given.gpus or machine is not given.machine:
@@ -146,10 +147,10 @@ class _Bounds:
     def _gpu(self, given: Gpu) -> Gpu:
         self._processes_of_gpu = MOST_PROCESSES_PER_GPU
         processes = self._processes_within(given.processes)
-        slices = self._chosen(given.slices, _slice_key, min(MOST_SLICES_PER_GPU, self._slices), "slices")
+        slices = self._chosen(given.slices, _slice_key, min(MOST_SLICES_PER_GPU, self._slices), "slice")
         self._slices -= len(slices)
         slices = _each(slices, self._slice)
-        faults = _each(self._chosen(given.faults, _fault_key, MOST_FAULTS, "faults"), self._record)
+        faults = _each(self._chosen(given.faults, _fault_key, MOST_FAULTS, "fault"), self._record)
         gpu = self._record(given)
         if slices is given.slices and processes is given.processes and faults is given.faults:
             return gpu
@@ -162,13 +163,13 @@ class _Bounds:
 
     def _processes_within(self, given: tuple[Process, ...]) -> tuple[Process, ...]:
         room = min(self._processes, self._processes_of_gpu)
-        chosen = self._chosen(given, _process_key, room, "processes", clean=self._record)
+        chosen = self._chosen(given, _process_key, room, "process", clean=self._record)
         self._processes -= len(chosen)
         self._processes_of_gpu -= len(chosen)
         return chosen
 
     def _machine(self, given: Machine) -> Machine:
-        disks = self._chosen(given.disks, _disk_key, MOST_DISKS, "disks", clean=self._record)
+        disks = self._chosen(given.disks, _disk_key, MOST_DISKS, "disk", clean=self._record)
         machine = self._record(given)
         return machine if disks is given.disks else replace(machine, disks=disks)
 
@@ -219,7 +220,7 @@ class _Bounds:
             examples = list(dict.fromkeys(self._out_of_range))[:MOST_EXAMPLES]
             parts.append(f"{count(len(self._out_of_range), 'value')} out of range ({', '.join(examples)})")
         if self._left_out:
-            counted = (f"{number} {word}" for word, number in self._left_out.items())
+            counted = (count(number, word, _PLURALS.get(word)) for word, number in self._left_out.items())
             parts.append(f"left out: {', '.join(counted)}")
         return "; ".join(parts)
 

@@ -193,7 +193,7 @@ def written_by_0_1_0(path: Path, **cells: str) -> None:
 
 
 def test_an_older_file_is_read_within_the_bounds_of_now(tmp_path: Path) -> None:
-    disks = "; ".join(f"/mnt/{n:0100} 1/2 ssd" for n in range(2000))
+    disks = "; ".join(f"/mnt/{n}/{'x' * 100} 1/2 ssd" for n in range(2000))
     written_by_0_1_0(
         tmp_path / "x.csv",
         gpu_temperature_c="-300",
@@ -216,7 +216,7 @@ def test_an_older_file_is_read_within_the_bounds_of_now(tmp_path: Path) -> None:
 def test_a_gpu_of_an_older_file_with_an_impossible_index_is_left_out(tmp_path: Path) -> None:
     written_by_0_1_0(tmp_path / "x.csv", gpu_index="1" * 30)
     (found,) = snapshot.read(tmp_path / "x.csv")
-    assert (found.gpus, found.note) == ((), "left out: 1 GPUs")
+    assert (found.gpus, found.note) == ((), "left out: 1 GPU")
 
 
 def test_the_words_about_a_damaged_cell_are_few(tmp_path: Path) -> None:

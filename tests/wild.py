@@ -35,6 +35,8 @@ HOSTILE = [
     "&amp;",
     "%s %n {0}",
     "__proto__",
+    "constructor",
+    "[/bold]",
     "x" * 5000,
     "é" * 400,
     "👩\u200d🚀",

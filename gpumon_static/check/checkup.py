@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from gpumon_static.bounds import TEXTS
 from gpumon_static.check import advice
 from gpumon_static.collect.engines.threads import fan_out
 from gpumon_static.collect.probe import framing, ps
@@ -18,7 +19,7 @@ from gpumon_static.collect.vendors import VENDORS
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import HostReading
-from gpumon_static.text import count
+from gpumon_static.text import count, one_line
 from gpumon_static.times import Clock
 
 CLOCK_TOLERANCE_S = 30
@@ -142,7 +143,8 @@ class Checkup:
             # A host that was given up has no error of its own, only a status.
             told = reading.error or reading.status.value
             failure = self._records[host.name].failure or HostError(reading.status, told)
-            findings[failed] = Finding(failed, Mark.FAILED, failure.told, advice.after(host, failed, failure))
+            told = one_line(failure.told, TEXTS[HostReading]["error"]) or failure.status.value
+            findings[failed] = Finding(failed, Mark.FAILED, told, advice.after(host, failed, failure))
         in_order = tuple(findings.get(step, Finding(step, Mark.UNTRIED)) for step in Step)
         if reading is None:
             return HostCheck(host.name, in_order)

@@ -13,7 +13,9 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from gpumon_static.store.cells import no_formula
 from gpumon_static.store.history.questions import GpuUse, Level, Period, UserUse
 from gpumon_static.text import DASH
 from gpumon_static.times import utc_text_of
@@ -112,8 +114,12 @@ def _as_csv(report: HistoryReport) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(column.name for column in report.columns)
-    writer.writerows(["" if cell is None else cell for cell in row] for row in report.rows)
+    writer.writerows(map(_csv_cell, row) for row in report.rows)
     return file.getvalue()
+
+
+def _csv_cell(cell: str | float | None) -> str | float:
+    return no_formula(cell) if isinstance(cell, str) else "" if cell is None else cell
 
 
 def _as_json(report: HistoryReport, asked: Period) -> str:
@@ -133,7 +139,8 @@ def _as_table(report: HistoryReport, asked: Period) -> Table:
     for column in report.columns:
         table.add_column(column.title, justify="right" if column.is_number else "left", no_wrap=True)
     for row in report.rows:
-        table.add_row(*map(_cell, row))
+        # A Text: what stands in brackets in a login or a model's name is no markup.
+        table.add_row(*(Text(_cell(cell)) for cell in row))
     if not report.rows:
         table.add_row("nothing known")
     return table
