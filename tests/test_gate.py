@@ -22,11 +22,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
 
-from gpumon_static import bounds
-from gpumon_static.bounds import bounded
-from gpumon_static.collect import gate, reading
+from gpumon_static.collect import bounds, gate, reading
 from gpumon_static.collect.engines.threads import fan_out
+from gpumon_static.collect.gate import bounded
 from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import BusyConfig, Config
@@ -36,12 +36,13 @@ from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store import events_file, snapshot
-from gpumon_static.store.events import EventMemory
+from gpumon_static.store.events import Event, EventGpu, EventMemory
 from gpumon_static.store.history import questions, timelines
 from gpumon_static.store.history.database import reading as reading_history
 from gpumon_static.store.history.database import writing as writing_history
 from gpumon_static.store.history.record import add, record
 from gpumon_static.survey.changes import note_changes
+from gpumon_static.survey.news import tell
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.sightings import sightings
 from gpumon_static.survey.state import gpu_state
@@ -151,6 +152,7 @@ def test_a_host_that_lies_reaches_only_its_own_cards_then_and_later(tmp_path: Pa
     assert found["good"].gpus[0].temperature_c == 40.0
     assert found["good"].gpus[0].processes[0].user == "alice"
     assert 'id="host-good:0"' in page(settings)
+    _clean(page(settings).splitlines())
     assert len(page(settings)) < 1_000_000
     assert settings.csv_path.stat().st_size < 1_000_000
     run(tmp_path, {"bad": probed(), "good": GOOD}, minutes=5)
@@ -278,6 +280,43 @@ def test_frost_is_drawn_at_the_bottom_of_the_chart(tmp_path: Path) -> None:
     settings = run(tmp_path, {"bad": probed("-20 C"), "good": probed("0 C", uuid="GPU-2")})
     past = json.loads(_blocks(page(settings))["past"])
     assert past["gpus"]["host-bad:0"][2] == past["gpus"]["host-good:0"][2]
+
+
+def test_a_spreadsheet_or_a_terminal_acts_upon_no_login_of_the_history(tmp_path: Path) -> None:
+    def held(user: str) -> HostReading:
+        return a_reading("bad", [busy_gpu(0, processes=(process(user=user),))])
+
+    settings = run(tmp_path, {"bad": held("=cmd|'/c calc'!A1"), "good": GOOD})
+    run(
+        tmp_path,
+        {"bad": replace(held("[/bold]"), fetched_at=READ_AT + timedelta(minutes=5)), "good": GOOD},
+        5,
+    )
+    run(tmp_path, {"bad": replace(held("x"), fetched_at=READ_AT + timedelta(minutes=10)), "good": GOOD}, 10)
+    done = gpumon("history", "users", "--since", "2025-11-14", "--csv", "-c", settings.path)
+    assert done.returncode == 0
+    assert "\n'=cmd|'/c calc'!A1," in done.stdout
+    with reading_history(settings.history_path) as connection:
+        asked = questions.period(connection, 0, int(READ_AT.timestamp()) + 600)
+        report = reports.users_report(questions.users(connection, asked), None)
+    console = Console(file=io.StringIO(), width=120)
+    console.print(reports._as_table(report, asked))
+    assert "[/bold]" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_news_of_a_host_that_breaks_everywhere_is_short() -> None:
+    broken = tuple(EventGpu(n, "A100", None, ("lost", "fan", "fabric")) for n in range(128))
+    news = tell(Event("1", "gpu-fault", "a", None, NOW, NOW, gpus=broken))
+    assert news.text.splitlines()[-1] == "And 352 more."
+    assert len(news.text) < 10_000
+
+
+def test_a_line_of_free_txt_has_four_words_whatever_a_profile_is_called() -> None:
+    cut = gpu(
+        0, mig_mode=True, slices=(MigDevice(0, uuid="MIG-1", profile="1g 10gb plus", memory_total_mib=9.0),)
+    )
+    exports = build_exports([a_reading("a", [cut])], config("a"), NOW, EventMemory(), b"", snapshot.to_csv)
+    assert exports["free.txt"] == "a MIG-1 - A100-80G:1g-10gb-plus\n"
 
 
 # What is ordinary passes as it is.
