@@ -1,7 +1,7 @@
 """What a host said, as frozen records. Imports nothing of ours.
 
 `None` always means "not known": nvidia-smi said `N/A`, or the tag was missing. It never means zero.
-Texts are single lines without control characters and never empty; the parsers see to that.
+Texts are single lines without control characters and never empty; collect/gate.py sees to that, and to ranges.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class HostReading:
     warning: str | None = None
     """What nvidia-smi said beside good data, such as a corrupt infoROM."""
     note: str | None = None
-    """For who runs it, and no fault: how the reading was made, where that is not as usual."""
+    """No fault: how the reading was made, where that is not as usual, and what the gate left out of it."""
 
     @property
     def ok(self) -> bool:
