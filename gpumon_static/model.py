@@ -1,7 +1,8 @@
 """What a host said, as frozen records. Imports nothing of ours.
 
 `None` always means "not known": nvidia-smi said `N/A`, or the tag was missing. It never means zero.
-Texts are single lines without control characters and never empty; collect/gate.py sees to that, and to ranges.
+Texts are single lines without control characters and never empty, and numbers are in the range of their unit:
+collect/gate.py sees to that.
 """
 
 from __future__ import annotations
