@@ -36,6 +36,7 @@ from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store import events_file, snapshot
+from gpumon_static.store.columns import COLUMNS
 from gpumon_static.store.events import Event, EventGpu, EventMemory
 from gpumon_static.store.history import questions, timelines
 from gpumon_static.store.history.database import reading as reading_history
@@ -467,7 +468,7 @@ def _check_csv(folder: Path, readings: list[HostReading]) -> None:
     snapshot.write(folder / "x.csv", readings)
     assert snapshot.read(folder / "x.csv") == readings
     text = (folder / "x.csv").read_text(encoding="utf-8")
-    numbers = {name for name in snapshot.COLUMNS if name.endswith(("_c", "_w", "_mib"))}
+    numbers = {name for name in COLUMNS if name.endswith(("_c", "_w", "_mib"))}
     for row in csv.DictReader(io.StringIO(text)):
         assert not [name for name, cell in row.items() if cell[:1] in set("=+-@") and name not in numbers]
 

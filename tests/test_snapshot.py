@@ -14,6 +14,7 @@ from gpumon_static.collect.gate import bounded
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import Disk, Fault, HostReading, Machine, Status
 from gpumon_static.store import snapshot
+from gpumon_static.store.columns import COLUMNS
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.wild import any_readings
 
@@ -183,11 +184,11 @@ def test_an_apostrophe_of_an_older_file_stays(tmp_path: Path) -> None:
 
 def written_by_0_1_0(path: Path, **cells: str) -> None:
     """A file with one row of host a, as a version without a gate would have written it."""
-    row = dict.fromkeys(snapshot.COLUMNS, "") | {
+    row = dict.fromkeys(COLUMNS, "") | {
         "fetched_at": "2025-11-14T09:10:00Z", "host": "a", "status": "ok", "gpu_index": "0", "pid": "7",
     }  # fmt: skip
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, snapshot.COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerow(row | cells)
 

@@ -44,7 +44,9 @@ HOST: dict[str, CsvColumn] = {
     "driver_version": CsvColumn("driver_version", cells.text, "version of the driver"),
     "cuda_version": CsvColumn("cuda_version", cells.text, "highest CUDA version that the driver supports"),
     "warning": CsvColumn("warning", cells.text, "what nvidia-smi warned about beside good data"),
-    "note": CsvColumn("note", cells.text, "how the reading was made: an unknown schema, what was left out"),
+    "note": CsvColumn(
+        "note", cells.text, "how the reading was made, e.g. what was out of range and left out"
+    ),
 }
 MACHINE: dict[str, CsvColumn] = {
     "cpu_count": CsvColumn("cpu_count", cells.whole, "CPUs of the host"),
