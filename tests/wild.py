@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -67,10 +68,15 @@ def some(values: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[Any
     return st.lists(values, max_size=most).map(tuple)
 
 
-def many(values: st.SearchStrategy[Any], times: int) -> st.SearchStrategy[Any]:
-    """A few, and now and then those few again and again."""
+def many(values: st.SearchStrategy[Any], times: int, number: str = "") -> st.SearchStrategy[Any]:
+    """A few, and now and then those few again and again, with a number of their own each."""
+
+    def again(items: tuple[Any, ...]) -> tuple[Any, ...]:
+        repeated = items * times
+        return tuple(replace(i, **{number: n}) for n, i in enumerate(repeated)) if number else repeated
+
     few = some(values)
-    return st.one_of(few, few, few, few.map(lambda items: items * times))
+    return st.one_of(few, few, few, few.map(again))
 
 
 any_processes = st.builds(
@@ -114,10 +120,10 @@ any_gpus = st.builds(
     power_w=maybe(any_numbers),
     power_limit_w=maybe(any_numbers),
     mig_mode=st.booleans(),
-    slices=many(any_slices, 1000),
-    processes=many(any_processes, 1000),
+    slices=many(any_slices, 15, "index"),
+    processes=many(any_processes, 200, "pid"),
     processes_known=st.booleans(),
-    faults=many(any_faults, 100),
+    faults=many(any_faults, 10),
 )
 any_disks = st.builds(Disk, any_texts, maybe(any_numbers), maybe(any_numbers), maybe(st.booleans()))
 any_machines = st.builds(
@@ -132,7 +138,7 @@ any_machines = st.builds(
     swap_total_mib=maybe(any_numbers),
     swap_used_mib=maybe(any_numbers),
     uptime_s=maybe(any_wholes),
-    disks=many(any_disks, 1000),
+    disks=many(any_disks, 10),
 )
 host_names = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8)
 any_readings = st.builds(
@@ -144,7 +150,7 @@ any_readings = st.builds(
     fetch_seconds=maybe(any_numbers),
     driver_version=maybe(any_texts),
     cuda_version=maybe(any_texts),
-    gpus=many(any_gpus, 500),
+    gpus=many(any_gpus, 60, "index"),
     machine=any_machines,
     warning=maybe(any_texts),
     note=maybe(any_texts),
