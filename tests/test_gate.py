@@ -24,9 +24,10 @@ from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-from gpumon_static.collect import bounds, gate, reading
+from gpumon_static.bounds import tables as bounds
+from gpumon_static.bounds.reading import bounded
+from gpumon_static.collect import gate, reading
 from gpumon_static.collect.engines.threads import fan_out
-from gpumon_static.collect.gate import bounded
 from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import BusyConfig, Config

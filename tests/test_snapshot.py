@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static.collect.gate import bounded
+from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import Disk, Fault, HostReading, Machine, Status
 from gpumon_static.store import snapshot

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from gpumon_static.bounds.tables import TEXTS
 from gpumon_static.check import advice
-from gpumon_static.collect.bounds import TEXTS
 from gpumon_static.collect.engines.threads import fan_out
 from gpumon_static.collect.probe import framing, ps
 from gpumon_static.collect.readers import ReaderFactory, Readers

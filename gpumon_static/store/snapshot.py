@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from gpumon_static.collect.gate import bounded
+from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
 from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process

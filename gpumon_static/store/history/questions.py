@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpumon_static.collect.bounds import INDEX, MEMORY, PERCENT, POWER, TEMPERATURE
+from gpumon_static.bounds.tables import INDEX, MEMORY, PERCENT, POWER, TEMPERATURE
 from gpumon_static.store.history.database import USER_SUMS
 from gpumon_static.store.history.rollups import DAY, HOUR
 from gpumon_static.text import natural_key, one_line

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from gpumon_static.collect.bounds import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT, Range
+from gpumon_static.bounds.tables import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT, Range
 from gpumon_static.store.history.observed import MISSED
 from gpumon_static.store.history.questions import MEASURED, UserUse, is_place, names_of, period, users
 from gpumon_static.store.history.rollups import DAY, HOUR

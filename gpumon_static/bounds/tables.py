@@ -82,7 +82,8 @@ NUMBERS: dict[type, dict[str, Range]] = {
 }
 
 TEXTS: dict[type, dict[str, int]] = {
-    HostReading: {"error": 400, "driver_version": 48, "cuda_version": 48, "warning": 200, "note": 300},
+    # An error may end in the command that fixes it, with a host key in it.
+    HostReading: {"error": 2000, "driver_version": 48, "cuda_version": 48, "warning": 200, "note": 300},
     Machine: {},
     Disk: {"mount": 64},
     Gpu: {"uuid": 96, "name": 96, "bus_id": 48},

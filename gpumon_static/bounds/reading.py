@@ -1,0 +1,186 @@
+"""A reading within its bounds: what collect/gate.py makes of hosts' answers, and store/ of older files.
+
+A number out of its range is not known. A GPU, slice or process whose own number is out of range, or is there
+twice, is left out (the first one counts), and so is what is more than a list may hold. `HostReading.note`
+reports what it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from operator import is_
+from typing import Any, TypeVar
+
+from gpumon_static.bounds.tables import (
+    INDEX,
+    MOST_DISKS,
+    MOST_FAULTS,
+    MOST_GPUS,
+    MOST_PROCESSES,
+    MOST_PROCESSES_PER_GPU,
+    MOST_SLICES,
+    MOST_SLICES_PER_GPU,
+    NUMBERS,
+    PID,
+    TEXTS,
+)
+from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process
+from gpumon_static.text import count, one_line
+
+MOST_EXAMPLES = 3
+_RULE = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_PLURALS = {"process": "processes"}
+_AS_IT_IS = {"uuid"}
+"""Scripts and shells are given it: a text that is not clean, too long or has a blank in it is not known."""
+
+T = TypeVar("T")
+R = TypeVar("R", HostReading, Machine, Disk, Gpu, MigDevice, Process, Fault)
+
+
+def bounded(reading: HostReading) -> HostReading:
+    """The reading within its bounds; the very same one where it was already."""
+    return _Bounds().reading(reading)
+
+
+class _Bounds:
+    """One reading's way through the bounds: how much its lists may still take, and what was left out."""
+
+    def __init__(self) -> None:
+        self._slices = MOST_SLICES
+        self._processes = MOST_PROCESSES
+        self._processes_of_gpu = MOST_PROCESSES_PER_GPU
+        self._out_of_range: list[str] = []
+        self._left_out: Counter[str] = Counter()
+
+    def reading(self, given: HostReading) -> HostReading:
+        gpus = _each(self._chosen(given.gpus, _gpu_key, MOST_GPUS, "GPU"), self._gpu)
+        machine = self._machine(given.machine)
+        bounded = self._record(given)
+        if gpus is not given.gpus or machine is not given.machine:
+            bounded = replace(bounded, gpus=gpus, machine=machine)
+        if told := self._told():
+            both = "; ".join(filter(None, (told, bounded.note)))
+            bounded = replace(bounded, note=one_line(both, TEXTS[HostReading]["note"]))
+        return bounded
+
+    def _gpu(self, given: Gpu) -> Gpu:
+        self._processes_of_gpu = MOST_PROCESSES_PER_GPU
+        processes = self._processes_within(given.processes)
+        slices = self._chosen(given.slices, _slice_key, min(MOST_SLICES_PER_GPU, self._slices), "slice")
+        self._slices -= len(slices)
+        slices = _each(slices, self._slice)
+        faults = _each(self._chosen(given.faults, _fault_key, MOST_FAULTS, "fault"), self._record)
+        gpu = self._record(given)
+        if slices is given.slices and processes is given.processes and faults is given.faults:
+            return gpu
+        return replace(gpu, slices=slices, processes=processes, faults=faults)
+
+    def _slice(self, given: MigDevice) -> MigDevice:
+        processes = self._processes_within(given.processes)
+        mig = self._record(given)
+        return mig if processes is given.processes else replace(mig, processes=processes)
+
+    def _processes_within(self, given: tuple[Process, ...]) -> tuple[Process, ...]:
+        room = min(self._processes, self._processes_of_gpu)
+        chosen = self._chosen(given, _process_key, room, "process", clean=self._record)
+        self._processes -= len(chosen)
+        self._processes_of_gpu -= len(chosen)
+        return chosen
+
+    def _machine(self, given: Machine) -> Machine:
+        disks = self._chosen(given.disks, _disk_key, MOST_DISKS, "disk", clean=self._record)
+        machine = self._record(given)
+        return machine if disks is given.disks else replace(machine, disks=disks)
+
+    def _record(self, given: R) -> R:
+        """The record with its own numbers and texts within their bounds."""
+        changes: dict[str, Any] = {}
+        kind = type(given)
+        for name, bounds in NUMBERS[kind].items():
+            value = getattr(given, name)
+            if value is not None and not bounds.least <= value <= bounds.most:
+                changes[name] = None
+                self._out_of_range.append(f"{bounds.word} {_short(value)} {bounds.unit}".rstrip())
+        for name, longest in TEXTS[kind].items():
+            text = getattr(given, name)
+            if text is None:
+                continue
+            clean = one_line(text, longest)
+            if name in _AS_IT_IS and (clean != text or " " in text):
+                changes[name] = None
+                self._out_of_range.append(name.upper())
+            elif clean != text:
+                changes[name] = clean
+        return replace(given, **changes) if changes else given
+
+    def _chosen(
+        self,
+        given: tuple[T, ...],
+        key: Callable[[T], Hashable | None],
+        most: int,
+        word: str,
+        clean: Callable[[T], T] = lambda item: item,
+    ) -> tuple[T, ...]:
+        """The first ones with a key of their own. `clean`: applied before the key is looked at."""
+        found: dict[Hashable, T] = {}
+        for item in map(clean, given):
+            if len(found) >= most:
+                break
+            own = key(item)
+            if own is not None:
+                found.setdefault(own, item)
+        if left_out := len(given) - len(found):
+            self._left_out[word] += left_out
+        return _unless_same(tuple(found.values()), given)
+
+    def _told(self) -> str:
+        parts = []
+        if self._out_of_range:
+            examples = list(dict.fromkeys(self._out_of_range))[:MOST_EXAMPLES]
+            parts.append(f"{count(len(self._out_of_range), 'value')} out of range ({', '.join(examples)})")
+        if self._left_out:
+            counted = (count(number, word, _PLURALS.get(word)) for word, number in self._left_out.items())
+            parts.append(f"left out: {', '.join(counted)}")
+        return "; ".join(parts)
+
+
+def _each(given: tuple[T, ...], change: Callable[[T], T]) -> tuple[T, ...]:
+    return _unless_same(tuple(map(change, given)), given)
+
+
+def _unless_same(made: tuple[T, ...], given: tuple[T, ...]) -> tuple[T, ...]:
+    """The given tuple itself where the same things are in it: most readings pass as they are."""
+    return given if len(made) == len(given) and all(map(is_, made, given)) else made
+
+
+def _gpu_key(gpu: Gpu) -> int | None:
+    """CSV and page know a GPU by its index."""
+    return gpu.index if INDEX.takes(gpu.index) else None
+
+
+def _slice_key(mig: MigDevice) -> int | None:
+    return mig.index if INDEX.takes(mig.index) else None
+
+
+def _process_key(process: Process) -> tuple[int, str | None] | None:
+    """A process may be listed once for each of its types."""
+    return (process.pid, process.type) if PID.takes(process.pid) else None
+
+
+def _disk_key(disk: Disk) -> str | None:
+    return disk.mount or None
+
+
+def _fault_key(fault: Fault) -> str | None:
+    """Events and cells know a fault by its rule, which has the form of ours."""
+    return fault.rule if _RULE.fullmatch(fault.rule) else None
+
+
+def _short(value: float) -> str:
+    try:
+        return f"{float(value):.6g}"
+    except OverflowError:
+        return "with over 308 digits"
