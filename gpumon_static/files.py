@@ -15,6 +15,7 @@ from pathlib import Path
 from gpumon_static.errors import GpumonError
 
 LEFTOVER_AGE = 3600.0
+NOT_FOR_OTHERS = "it is for the user who runs fetch, and for the group that paths.data_group names"
 PRIVATE_BITS = 0o640
 """The most that a private file may have: its group reads it where the config says so."""
 
