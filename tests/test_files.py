@@ -84,8 +84,8 @@ def test_a_new_directory_is_not_for_everybody_to_write_to(tmp_path: Path) -> Non
             pass
     finally:
         os.umask(before)
-    for name in ("data", "locks"):
-        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o755
+    for name, mode in (("data", 0o755), ("locks", 0o700)):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
 
 
 def test_directories_are_made_and_a_symlinked_one_is_followed(tmp_path: Path) -> None:

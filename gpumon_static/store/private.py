@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import grp
 import os
+import shlex
 import stat
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gpumon_static.text import Say
 
 FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "fetch.lock")
-READ_BY_GROUP = 0o050
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Entry:
     path: Path
     mode: int
     owner: int
-    group: int
+    of_group: bool
+    """It belongs to the group that the config names."""
     most: int
     """The permissions that it may have at most."""
 
@@ -48,10 +49,11 @@ def make_private(config: Config, say: Say) -> None:
     data = config.paths.data
     try:
         make_directory(data, private=not _is_shared(config))
-        group = _group_id(config)
-        fixed = [
-            entry.path for entry in entries(config) if entry.owner == os.geteuid() and _fix(entry, group)
-        ]
+        group = group_id(config)
+        fixed = [path for path in _paths(data) if _fix(config, path, group)]
+        if group is not None and not _entry(config, data, group).of_group:
+            name = config.paths.data_group
+            say(f"paths.data_group: {data} is not of the group {name}; then: {group_command(config)}")
     except LookupError:
         say(f"paths.data_group: there is no group {config.paths.data_group!r}")
         return
@@ -63,45 +65,57 @@ def make_private(config: Config, say: Say) -> None:
         say(f"other users could read or lock {names}: fixed")
 
 
-def entries(config: Config) -> Iterator[Entry]:
-    """The directory first. Symbolic links are left alone: what they point to was put there by somebody."""
-    data, for_group = config.paths.data, config.paths.data_group is not None
-    most = 0o755 if _is_shared(config) else 0o700 | (READ_BY_GROUP if for_group else 0)
-    files = sorted(path for pattern in FILES for path in data.glob(pattern))
-    for path, allowed in [(data, most), *((path, 0o640 if for_group else 0o600) for path in files)]:
-        try:
-            found = path.stat() if path == data else path.lstat()
-        except FileNotFoundError:
-            continue
-        if stat.S_ISREG(found.st_mode) or path == data:
-            yield Entry(path, stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid, allowed)
-
-
-def _fix(entry: Entry, group: int | None) -> bool:
-    """Whether others could do more than they should."""
-    wanted = entry.mode & ~0o777 | entry.mode & entry.most
-    if group is not None:
-        if entry.group != group and not _give(entry.path, group):
-            # The group bits would be for another group.
-            wanted &= ~0o070
-        elif entry.most & 0o040:
-            wanted |= entry.most & READ_BY_GROUP
-    if wanted != entry.mode:
-        entry.path.chmod(wanted)
-    return bool(entry.mode & ~wanted)
-
-
-def _give(path: Path, group: int) -> bool:
-    try:
-        os.chown(path, -1, group)
-    except PermissionError:
-        return False
-    return True
-
-
-def _group_id(config: Config) -> int | None:
+def group_id(config: Config) -> int | None:
+    """Raises `LookupError` where the group of the config does not exist."""
     name = config.paths.data_group
     return None if name is None else grp.getgrnam(name).gr_gid
+
+
+def group_command(config: Config) -> str:
+    """For who may not give files away: what is made in the directory belongs to its group from then on."""
+    data = shlex.quote(str(config.paths.data))
+    name = shlex.quote(config.paths.data_group or "")
+    return f"sudo chgrp -R {name} {data} && sudo chmod g+rxs {data}"
+
+
+def entries(config: Config, group: int | None) -> list[Entry]:
+    """The directory first, then its files."""
+    return [_entry(config, path, group) for path in _paths(config.paths.data)]
+
+
+def _paths(data: Path) -> list[Path]:
+    """Symbolic links are left alone: what they point to was put there by somebody."""
+    found = sorted(path for pattern in FILES for path in data.glob(pattern))
+    files = [path for path in found if path.is_file() and not path.is_symlink()]
+    return [data, *files] if data.is_dir() else []
+
+
+def _entry(config: Config, path: Path, group: int | None) -> Entry:
+    found = path.stat()
+    for_group = 0o050 if found.st_gid == group else 0
+    if path != config.paths.data:
+        most = 0o600 | for_group & 0o040
+    else:
+        most = 0o755 if _is_shared(config) else 0o700 | for_group
+    return Entry(path, stat.S_IMODE(found.st_mode), found.st_uid, bool(for_group), most)
+
+
+def _fix(config: Config, path: Path, group: int | None) -> bool:
+    """Whether others could do more than they should."""
+    entry = _entry(config, path, group)
+    if entry.owner != os.geteuid():
+        return False
+    before = entry
+    if group is not None and not entry.of_group:
+        with suppress(PermissionError):
+            os.chown(path, -1, group)
+            entry = _entry(config, path, group)
+    wanted = entry.mode & ~0o777 | entry.mode & entry.most
+    if entry.of_group:
+        wanted |= entry.most & 0o050
+    if wanted != entry.mode:
+        path.chmod(wanted)
+    return before.is_too_wide
 
 
 def _is_shared(config: Config) -> bool:
