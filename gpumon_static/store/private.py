@@ -28,7 +28,7 @@ FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "fet
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DataEntry:
     """The data directory, or a file of ours in it."""
 
     path: Path
@@ -78,7 +78,7 @@ def group_command(config: Config) -> str:
     return f"sudo chgrp -R {name} {data} && sudo chmod g+rxs {data}"
 
 
-def entries(config: Config, group: int | None) -> list[Entry]:
+def entries(config: Config, group: int | None) -> list[DataEntry]:
     """The directory first, then its files."""
     return [_entry(config, path, group) for path in _paths(config.paths.data)]
 
@@ -90,14 +90,14 @@ def _paths(data: Path) -> list[Path]:
     return [data, *files] if data.is_dir() else []
 
 
-def _entry(config: Config, path: Path, group: int | None) -> Entry:
+def _entry(config: Config, path: Path, group: int | None) -> DataEntry:
     found = path.stat()
     for_group = 0o050 if found.st_gid == group else 0
     if path != config.paths.data:
         most = 0o600 | for_group & 0o040
     else:
         most = 0o755 if _is_shared(config) else 0o700 | for_group
-    return Entry(path, stat.S_IMODE(found.st_mode), found.st_uid, bool(for_group), most)
+    return DataEntry(path, stat.S_IMODE(found.st_mode), found.st_uid, bool(for_group), most)
 
 
 def _fix(config: Config, path: Path, group: int | None) -> bool:

@@ -21,13 +21,13 @@ from gpumon_static.text import count
 from gpumon_static.times import utc_text_of
 
 
-class Span(NamedTuple):
+class _Span(NamedTuple):
     at: int
     state: int
     crew: int | None
 
 
-class Sample(NamedTuple):
+class _Sample(NamedTuple):
     at: int
     state: int
     crew: int | None
@@ -79,9 +79,9 @@ def _first_hour_after(connection: sqlite3.Connection, at: int) -> int | None:
 def _rewind(connection: sqlite3.Connection, cut: int, interval_s: int) -> None:
     """Each GPU's running account as its last sample before the cut left it."""
     last, known = _last_samples(connection, cut), _last_samples(connection, cut, f"AND state != {DOWN}")
-    spans: dict[int, list[Span]] = defaultdict(list)
+    spans: dict[int, list[_Span]] = defaultdict(list)
     for gpu, at, state, crew in connection.execute("SELECT gpu, at, state, crew FROM spans ORDER BY at DESC"):
-        spans[gpu].append(Span(at, state, crew))
+        spans[gpu].append(_Span(at, state, crew))
     for row in read_latest(connection).values():
         if row.at < cut:
             continue
@@ -98,7 +98,7 @@ def _rewind(connection: sqlite3.Connection, cut: int, interval_s: int) -> None:
     connection.execute("UPDATE hosts SET down_since = NULL WHERE down_since >= ?", (cut,))
 
 
-def _restore(row: Latest, last: Sample, known: Sample, spans: Sequence[Span], interval_s: int) -> None:
+def _restore(row: Latest, last: _Sample, known: _Sample, spans: Sequence[_Span], interval_s: int) -> None:
     """`known`: the last one with an answer. What has been counted after the last one stays counted."""
     row.at, row.state, row.crew, row.utilization = last.at, last.state, last.crew, last.utilization
     row.memory, row.temperature, row.power = last.memory, last.temperature, last.power
@@ -112,17 +112,17 @@ def _restore(row: Latest, last: Sample, known: Sample, spans: Sequence[Span], in
         row.taken_since = _start(before, known.at, lambda s: s.state in TAKEN and s.crew == known.crew)
 
 
-def _last_samples(connection: sqlite3.Connection, cut: int, only: str = "") -> dict[int, Sample]:
+def _last_samples(connection: sqlite3.Connection, cut: int, only: str = "") -> dict[int, _Sample]:
     # Of the rows of a group, SQLite takes the other columns from the one that has the maximum.
     rows = connection.execute(
         "SELECT gpu, max(at), state, crew, utilization, memory, temperature, power FROM samples"  # noqa: S608
         f" WHERE at < ? {only} GROUP BY gpu",
         (cut,),
     )
-    return {gpu: Sample(*values) for gpu, *values in rows}
+    return {gpu: _Sample(*values) for gpu, *values in rows}
 
 
-def _start(spans: Sequence[Span], at: int, matches: Callable[[Span], bool]) -> int:
+def _start(spans: Sequence[_Span], at: int, matches: Callable[[_Span], bool]) -> int:
     """The beginning of the last spans that match, from the newest back."""
     for span in spans:
         if not matches(span):
