@@ -239,6 +239,19 @@ def test_a_disk_that_fills_up_between_two_files_leaves_every_file_as_it_was(tmp_
     assert ends == {"0", "1"}
 
 
+def test_a_read_only_site_stays_as_it_was(tmp_path: Path) -> None:
+    site = rendered(tmp_path, PAGES)
+    before = {path.name: path.read_bytes() for path in site.iterdir()}
+    script = f"mount --make-rprivate /; mount --bind {site} {site}; mount -o remount,bind,ro {site}"
+    command = f"{script}; exec {sys.executable} -m gpumon_static render -c {tmp_path}/config.ini"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-euc", command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"gpumon-static: cannot write {site}/gpus.json.gz: Read-only file system\n"
+    assert {path.name: path.read_bytes() for path in site.iterdir()} == before
+
+
 def test_a_file_that_cannot_be_replaced_is_found_before_the_others_are(tmp_path: Path) -> None:
     site = rendered(tmp_path, PAGES)
     before = {path.name: path.read_bytes() for path in site.iterdir() if path.name != "vision.html"}

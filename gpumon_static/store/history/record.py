@@ -72,7 +72,10 @@ def newest_runs(config: Config, most: int) -> list[datetime]:
 
 
 def drop_after(config: Config, at: datetime, now: datetime) -> Dropped | None:
-    return repair.drop_after(config.history_path, int(at.timestamp()), now, config.site.interval)
+    """Take what was recorded after that time out of the history, of which a copy is kept."""
+    with reading(config.history_path) as connection:
+        interval_s = usual_interval(connection, config.site.interval)
+    return repair.drop_after(config.history_path, int(at.timestamp()), now, interval_s)
 
 
 def _drop_ahead(config: Config, now: datetime, say: Say) -> None:
