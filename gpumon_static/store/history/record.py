@@ -21,7 +21,7 @@ from gpumon_static.store.history.ledger import Ledger
 from gpumon_static.store.history.names import Names
 from gpumon_static.store.history.observed import HostSighting
 from gpumon_static.store.history.repair import Dropped
-from gpumon_static.store.history.rollups import DAY, HOUR, prune
+from gpumon_static.store.history.rollups import DAY, prune
 from gpumon_static.text import Say
 
 if TYPE_CHECKING:
