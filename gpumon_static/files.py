@@ -1,56 +1,146 @@
-"""Write a file so that nobody ever sees half of it."""
+"""Write files so that nobody ever sees half of one, and make those that are for the collector only."""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import secrets
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpumon_static.errors import GpumonError
 
 LEFTOVER_AGE = 3600.0
+NOT_FOR_OTHERS = "it is for the user who runs fetch, and for the group that paths.data_group names"
+PRIVATE_BITS = 0o640
+"""The most that a private file may have: its group reads it where the config says so."""
 
 
-def write_for_web(path: Path, text: str) -> None:
-    """The file, and packed beside it, for a web server that has no need to pack it again and again."""
-    write_atomic(path, text)
-    write_atomic(path.with_name(f"{path.name}.gz"), gzip.compress(text.encode(), compresslevel=6, mtime=0))
+def write_for_web(files: Mapping[Path, str]) -> None:
+    """Put all files of a site in place together, each with its packed form for the web server beside it.
+
+    The packed file goes first: it is what most browsers get, and must not be the older one of the two.
+    """
+    both: dict[Path, bytes] = {}
+    for path, text in files.items():
+        data = text.encode()
+        both[_packed(path)] = gzip.compress(data, compresslevel=6, mtime=0)
+        both[path] = data
+    write_all(both)
 
 
-def write_atomic(path: Path, content: str | bytes) -> None:
-    """A temporary file beside the target, flushed to the disk, then put in its place in one step."""
-    data = content.encode() if isinstance(content, str) else content
+def write_atomic(path: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Write one file in one step. `private`: for its owner only, in a directory that is made so too."""
+    write_all({path: content.encode() if isinstance(content, str) else content}, private=private)
+
+
+def write_all(files: Mapping[Path, bytes], *, private: bool = False) -> None:
+    """Write each file beside its target and flush it to the disk; then rename them all, in this order.
+
+    A failure before the first rename changes nothing. No temporary file is left, whatever happens.
+    """
+    staged = {path: _temporary(path) for path in files}
     try:
-        # Ours to write, whatever the umask; a directory that is there keeps its mode.
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
-        try:
-            # Made by os.open, so that a new file is readable as the umask allows.
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                if path.exists():
-                    os.fchmod(handle, stat.S_IMODE(path.stat().st_mode))
-                os.fsync(handle)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync_directory(path.parent)
+        for path, data in files.items():
+            with _told(path):
+                _stage(staged[path], path, data, private)
+        _put_in_place(staged)
+    finally:
+        for temporary in staged.values():
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    for directory in {path.parent for path in files}:
+        with _told(directory):
+            _sync_directory(directory)
+    for path in files:
         _clear_leftovers(path)
+
+
+def make_directory(directory: Path, *, private: bool) -> None:
+    """Ours to write, whatever the umask; a directory that is there keeps its mode."""
+    directory.mkdir(mode=0o700 if private else 0o755, parents=True, exist_ok=True)
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Open a file of the collector's, which is made for its owner only. Never through a symbolic link."""
+    make_directory(path.parent, private=True)
+    handle = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    give_to_owner_of_directory(handle, path)
+    return handle
+
+
+def give_to_owner_of_directory(handle: int, path: Path) -> None:
+    """What root makes in the collector's directory is the collector's: it could not open it else."""
+    owner = path.parent.stat()
+    if os.geteuid() == 0 and os.fstat(handle).st_uid == 0 and owner.st_uid != 0:
+        os.fchown(handle, owner.st_uid, owner.st_gid)
+
+
+@contextmanager
+def _told(path: Path, more: str = "") -> Iterator[None]:
+    """An OSError becomes the line that a user reads, with the path in it."""
+    try:
+        yield
     except OSError as error:
-        raise GpumonError(f"cannot write {path}: {error.strerror or error}") from error
+        raise GpumonError(f"cannot write {path}: {error.strerror or error}{more}") from error
+
+
+def _packed(path: Path) -> Path:
+    return path.with_name(f"{path.name}.gz")
+
+
+def _temporary(path: Path) -> Path:
+    return path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+
+
+def _stage(temporary: Path, path: Path, data: bytes, private: bool) -> None:
+    make_directory(path.parent, private=private)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    # Made by os.open, so that a new file of the site is readable as the umask allows.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        if path.exists():
+            _make_alike(handle, path.stat(), private)
+        elif private:
+            give_to_owner_of_directory(handle, path)
+        os.fsync(handle)
+
+
+def _make_alike(handle: int, before: os.stat_result, private: bool) -> None:
+    """The mode of the file that is replaced, and its owner and group where those are ours to give."""
+    now = os.fstat(handle)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):
+            os.fchown(handle, before.st_uid if os.geteuid() == 0 else -1, before.st_gid)
+    os.fchmod(handle, stat.S_IMODE(before.st_mode) & (PRIVATE_BITS if private else 0o7777))
+
+
+def _put_in_place(staged: Mapping[Path, Path]) -> None:
+    done: list[Path] = []
+    try:
+        for path, temporary in staged.items():
+            more = f"; {len(done)} of {len(staged)} files were replaced before it" if done else ""
+            with _told(path, more):
+                temporary.replace(path)
+            done.append(path)
+    except BaseException:
+        # A packed page whose page was not replaced would be served in its place.
+        if done and done[-1].suffix == ".gz":
+            done[-1].unlink(missing_ok=True)
+        raise
 
 
 def _clear_leftovers(path: Path) -> None:
     """What a killed run left here, long after any run that could still be at work on it."""
     for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if time.time() - leftover.stat().st_mtime > LEFTOVER_AGE:
                 leftover.unlink()
 

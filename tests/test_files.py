@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import os
 import stat
 import threading
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import write_atomic
+from gpumon_static.files import write_atomic, write_for_web
 from gpumon_static.store.lock import only_one
 
 
@@ -82,8 +84,8 @@ def test_a_new_directory_is_not_for_everybody_to_write_to(tmp_path: Path) -> Non
             pass
     finally:
         os.umask(before)
-    for name in ("data", "locks"):
-        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o755
+    for name, mode in (("data", 0o755), ("locks", 0o700)):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
 
 
 def test_directories_are_made_and_a_symlinked_one_is_followed(tmp_path: Path) -> None:
@@ -91,6 +93,28 @@ def test_directories_are_made_and_a_symlinked_one_is_followed(tmp_path: Path) ->
     (tmp_path / "link").symlink_to(tmp_path / "a/b")
     write_atomic(tmp_path / "link/page", "y")
     assert (tmp_path / "a/b/page").read_text() == "y"
+
+
+def test_a_rename_that_fails_leaves_no_page_with_a_packed_one_of_another_render(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [tmp_path / name for name in ("one", "two", "three")]
+    write_for_web(dict.fromkeys(pages, "old"))
+    replace = Path.replace
+
+    def failing(self: Path, target: Path) -> Path:
+        if target == pages[1]:
+            raise OSError(errno.EIO, "Input/output error")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    words = f"cannot write {pages[1]}: Input/output error; 3 of 6 files were replaced before it"
+    with pytest.raises(GpumonError, match=words):
+        write_for_web(dict.fromkeys(pages, "new"))
+    assert [page.read_text() for page in pages] == ["new", "old", "old"]
+    packed = [page.with_name(f"{page.name}.gz") for page in pages]
+    assert [gzip.decompress(p.read_bytes()) if p.exists() else None for p in packed] == [b"new", None, b"old"]
+    assert len(list(tmp_path.iterdir())) == 5, "nothing temporary is left"
 
 
 def test_what_cannot_be_written_is_told_with_its_path(tmp_path: Path) -> None:

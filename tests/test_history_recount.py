@@ -281,7 +281,7 @@ def test_all_sums_are_those_of_a_plain_recount(runs: list[list[HostSighting]]) -
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(Path("history.db"), connection)
         for run in runs:
-            record.add(connection, config(*HOSTS), run, max(host.at for host in run), pytest.fail)
+            record.add(connection, config(*HOSTS), run, max(host.at for host in run))
             recount.add_run(run)
         for unit, seconds in (("hour", HOUR), ("day", DAY)):
             assert_equal(table(connection, "gpu", unit, 2), recount.gpus(seconds))

@@ -216,7 +216,7 @@ def test_a_fetch_whose_history_fails_is_still_a_fetch(tmp_path: Path) -> None:
     done = gpumon("fetch", cwd=tmp_path)
     # Exit 0: the CSV is new, and cron's `fetch && render` goes on.
     assert done.returncode == 0
-    assert [line for line in done.stderr.splitlines() if "history" in line] == [
+    assert [line for line in done.stderr.splitlines() if " history: " in line] == [
         f"gpumon-static: history: cannot write {tmp_path}/data/history.db: unable to open database file;"
         " this run is not in it"
     ]

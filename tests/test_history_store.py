@@ -138,6 +138,7 @@ def test_who_may_only_read_the_directory_can_ask() -> None:
         lab = Lab(Path(directory))
         lab.runs([0, 5], busy_gpu())
         Path(directory).chmod(0o555)
+        lab.config.history_path.chmod(0o644)
         script = f"""
 import os
 from pathlib import Path

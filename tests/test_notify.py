@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -121,6 +122,61 @@ def test_a_fault_that_stays_away_for_an_hour_is_mended() -> None:
     assert tell(events[1]).title == "n1: GPU 0 is healthy again"
 
 
+BAD = reading("n1", [gpu(0), gpu(1, uuid="GPU-b", faults=(ECC,))])
+
+
+def test_a_faulty_gpu_that_disappears_is_not_healthy_again_but_lost() -> None:
+    gone = reading("n1", [gpu(0)])
+    fault, lost = run([UP, BAD, BAD, *[gone] * 40])
+    assert types([fault, lost]) == ["gpu-fault", "gpu-fault"]
+    assert lost.at == READ_AT + 4 * STEP
+    assert tell(lost).title == "n1: GPU 1: lost"
+    assert tell(lost).text.startswith("GPU 1: lost (no longer listed; it had: ECC errors).")
+    assert [(g.index, g.uuid, g.rules) for g in lost.gpus] == [(1, "GPU-b", ("lost",))]
+
+
+def test_a_lost_gpu_that_is_back_and_well_is_healthy_again() -> None:
+    gone, well = reading("n1", [gpu(0)]), reading("n1", [gpu(0), gpu(1, uuid="GPU-b")])
+    events = run([UP, BAD, BAD, *[gone] * 20, *[well] * 12])
+    assert types(events) == ["gpu-fault", "gpu-fault", "gpu-recovered"]
+    assert tell(events[2]).title == "n1: GPU 1 is healthy again"
+
+
+def test_a_lost_gpu_that_is_back_with_its_fault_is_no_news() -> None:
+    gone = reading("n1", [gpu(0)])
+    assert types(run([UP, BAD, BAD, *[gone] * 20, *[BAD] * 20])) == ["gpu-fault", "gpu-fault"]
+
+
+def test_another_gpu_in_the_place_of_a_faulty_one_does_not_make_it_healthy() -> None:
+    # Of three GPUs the second fell off the bus: after a reboot the third has its number.
+    two = [gpu(0), gpu(1, uuid="GPU-b", faults=(ECC,)), gpu(2, uuid="GPU-c")]
+    before, after = reading("n1", two), reading("n1", [gpu(0), gpu(1, uuid="GPU-c")])
+    fine = reading("n1", [gpu(0), gpu(1, uuid="GPU-b"), gpu(2, uuid="GPU-c")])
+    events = run([fine, before, before, *[after] * 40])
+    assert [tell(event).title for event in events] == ["n1: GPU 1: ECC errors", "n1: GPU 1: lost"]
+    again = reading("n1", [gpu(0), gpu(1, uuid="GPU-c", faults=(ECC,))])
+    events = run([fine, before, before, *[after] * 40, again, again])
+    assert tell(events[-1]).title == "n1: GPU 1: ECC errors", "a fault of the new one is news"
+
+
+def test_a_faulty_gpu_that_gets_another_number_is_no_news() -> None:
+    # The first GPU was taken out: the second, which is faulty, is the first now.
+    moved = reading("n1", [gpu(0, uuid="GPU-b", faults=(ECC,))])
+    assert types(run([UP, BAD, BAD, *[moved] * 40])) == ["gpu-fault"]
+    well = reading("n1", [gpu(0, uuid="GPU-b")])
+    assert tell(run([UP, BAD, BAD, moved, moved, *[well] * 40])[-1]).title == "n1: GPU 0 is healthy again"
+
+
+def test_a_gpu_that_vanishes_for_one_run_is_no_news() -> None:
+    assert types(run([UP, BAD, BAD, reading("n1", [gpu(0)]), BAD, BAD])) == ["gpu-fault"]
+
+
+def test_who_ignores_lost_gpus_is_not_told_of_them() -> None:
+    setup = lab()
+    ignoring = replace(setup, site=replace(setup.site, ignore_faults=("lost",)))
+    assert types(run([UP, BAD, BAD, *[reading("n1", [gpu(0)])] * 40], ignoring)) == ["gpu-fault"]
+
+
 def test_missing_gpus_are_a_fault_of_the_host() -> None:
     setup = lab(host_config("n1", gpus=4))
     four = reading("n1", [gpu(index) for index in range(4)])
@@ -171,10 +227,113 @@ def test_hosts_that_were_not_asked_keep_their_state() -> None:
     assert [(event.type, event.host) for event in events] == [("host-down", "n1"), ("host-down", "n2")]
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"version": 1}', '{"version": 99}', "[]", '"x"'])
-def test_a_damaged_file_is_an_empty_one(tmp_path: Path, content: str) -> None:
-    (tmp_path / "events.json").write_text(content)
-    assert events_file.load(tmp_path / "events.json") == EventMemory()
+GOOD = {
+    "version": 1,
+    "feed_id": "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+    "hosts": {
+        "n1": {
+            "read_at": "2025-11-14T09:00:00Z",
+            "host": {"state": "up", "since": "2025-11-14T09:00:00Z", "seen": 0},
+            "uses": {},
+            "faults": {"1 ecc-errors": {"state": "present", "since": "2025-11-14T08:00:00Z", "seen": 0}},
+        }
+    },
+    "events": [
+        {
+            "id": "6ba7b810-9dad-11d1-80b4-00c04fd430c9",
+            "type": "host-up",
+            "host": "n1",
+            "at": "2025-11-14T09:00:00Z",
+            "since": "2025-11-14T09:00:00Z",
+            "lasted_s": 300.0,
+            "gpus": [],
+        }
+    ],
+}
+"""A file as 0.1.0 wrote it."""
+
+
+def damaged(*path: str | int, to: Any) -> bytes:
+    document = json.loads(json.dumps(GOOD))
+    inner = document
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = to
+    return json.dumps(document).encode()
+
+
+DAMAGED = {
+    "empty": b"",
+    "cut off": json.dumps(GOOD).encode()[:300],
+    "another document": b"[]",
+    "a number of 5,000 digits": b"9" * 5000,
+    "deep": b"[" * 200_000,
+    "binary": bytes(range(256)),
+    "no hosts": b'{"version": 1}',
+    "a newer version": damaged("version", to=99),
+    "a feed id that is none": damaged("feed_id", to="x</id>"),
+    "a feed id of another type": damaged("feed_id", to=[1]),
+    "a time without a zone": damaged("hosts", "n1", "read_at", to="2025-11-14T09:00:00"),
+    "a time that is none": damaged("hosts", "n1", "host", "since", to=5),
+    "a count that is a text": damaged("hosts", "n1", "host", "seen", to="2"),
+    "a duration that is none": damaged("events", 0, "lasted_s", to="long"),
+    "an endless duration": damaged("events", 0, "lasted_s", to=float("inf")),
+    "half a character": damaged("events", 0, "error", to="\ud800"),
+    "a host that is none": damaged("events", 0, "host", to={}),
+}
+
+
+def fetched_and_rendered(directory: Path) -> tuple[str, str]:
+    (directory / "config.ini").write_text(
+        "[common]\nhosts = ['127.0.0.1:1']\n[fetch]\nhost_keys = 'accept-new'\n"
+    )
+    fetched = gpumon("fetch", "--changes", cwd=directory)
+    rendered = gpumon("render", cwd=directory)
+    assert (fetched.returncode, rendered.returncode, rendered.stderr) == (0, 0, "")
+    told = [line for line in fetched.stderr.splitlines() if " events: " in line]
+    return "\n".join(told), (directory / "site/feed.xml").read_text()
+
+
+def test_a_file_of_the_first_release_is_read(tmp_path: Path) -> None:
+    (tmp_path / "events.json").write_text(json.dumps(GOOD))
+    memory = events_file.read(tmp_path / "events.json")
+    assert memory.hosts["n1"].faults["1 ecc-errors"].state == "present"
+    assert memory.events[0].lasted_s == 300
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_told_put_aside_and_begun_anew(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "events.json"
+    path.write_bytes(content)
+    said: list[str] = []
+    assert events_file.load(path) == EventMemory(), "render does without"
+    assert events_file.load_or_put_aside(path, READ_AT, said.append) == EventMemory()
+    (aside,) = tmp_path.iterdir()
+    assert aside.read_bytes() == content
+    assert len(said) == 1
+    assert said[0].endswith(f"; the file is now {aside.name}, and a new one begins")
+    assert aside.name.startswith("events.json.damaged-2025")
+
+
+@pytest.mark.parametrize("kind", ["feed id", "directory", "pipe"])
+def test_a_fetch_and_a_render_go_on_with_a_damaged_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "data/events.json"
+    path.parent.mkdir()
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(DAMAGED["a feed id that is none"])
+    told, feed = fetched_and_rendered(tmp_path)
+    (aside,) = path.parent.glob("events.json.damaged-*")
+    words = "is damaged" if kind == "feed id" else "is not a file"
+    assert (
+        told == f"gpumon-static: events: {path} {words}; the file is now {aside.name}, and a new one begins"
+    )
+    assert "<id>urn:uuid:" in feed
+    assert events_file.read(path).feed_id in feed
+    assert fetched_and_rendered(tmp_path)[0] == ""
 
 
 # The command

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,7 +119,41 @@ def test_the_key_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "data" / KEY_FILE).stat().st_mode) == 0o600
 
 
-def test_a_damaged_key_is_an_error_and_not_a_weaker_secret(tmp_path: Path) -> None:
-    (tmp_path / KEY_FILE).write_text("")
-    with pytest.raises(GpumonError, match="is no key for pseudonyms"):
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not a key for pseudonyms"),
+        (b"short\n", "is not a key for pseudonyms"),
+        (bytes(range(64)), "is not a key for pseudonyms"),
+        (b"\xff" * 64, "is not a key for pseudonyms"),
+        (b"x" * 1_000_000, "is not a key for pseudonyms"),
+        (b"abc\n" * 20, "is not a key for pseudonyms"),
+        ("directory", "is not a file"),
+        ("pipe", "is not a file"),
+    ],
+)
+def test_a_damaged_key_is_an_error_and_neither_used_nor_replaced(
+    tmp_path: Path, content: bytes | str, words: str
+) -> None:
+    path = tmp_path / KEY_FILE
+    if content == "directory":
+        path.mkdir()
+    elif content == "pipe":
+        os.mkfifo(path)
+    else:
+        assert isinstance(content, bytes)
+        path.write_bytes(content)
+    fix = f"mv {path} {path}.damaged && gpumon-static render"
+    with pytest.raises(GpumonError, match=f"{words}: restore it from a backup.*{fix}"):
         read_key(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [KEY_FILE]
+    if isinstance(content, bytes):
+        assert path.read_bytes() == content
+    # The command that was told.
+    subprocess.run(f"mv {path} {path}.damaged", shell=True, check=True)
+    assert len(read_key(tmp_path)) == 64
+
+
+def test_a_labs_own_key_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / KEY_FILE).write_text("a sentence that nobody guesses so soon\n")
+    assert read_key(tmp_path) == b"a sentence that nobody guesses so soon"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,3 +196,95 @@ def test_any_accent_can_be_read_in_both_themes() -> None:
     assert readable("#1f57c3", PAPER) == "#1f57c3"
     assert readable("#ffff00", PAPER) == "#737300"
     assert Branding().style is None
+
+
+# All files of a render, or none
+
+
+def on_a_small_disk(folder: Path, room_kb: int) -> str:
+    """A render on a disk of its own, then one of other pages with so much room left: what it said and changed."""
+    folder.mkdir()
+    site = rendered(folder, PAGES)
+    size = sum(path.stat().st_size // 4096 * 4 + 4 for path in site.iterdir()) + 8
+    script = f"""
+mount --make-rprivate /
+mount -t tmpfs -o size={size + room_kb}k tmpfs {site}
+cd {folder}
+{sys.executable} -m gpumon_static render
+sha256sum site/* > before
+sed -i 's/In the corridor/Somewhere else/' config.ini
+code=0
+{sys.executable} -m gpumon_static render || code=$?
+sha256sum site/* > after
+cmp -s before after && echo same || echo changed
+echo "exit $code"
+ls -A site | grep tmp || true
+"""
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-euc", script], capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_disk_that_fills_up_between_two_files_leaves_every_file_as_it_was(tmp_path: Path) -> None:
+    ends = set()
+    for room_kb in (0, 120, 400, 4000):
+        told = on_a_small_disk(tmp_path / str(room_kb), room_kb)
+        if "exit 1" in told:
+            assert told.startswith("same\nexit 1\ngpumon-static: cannot write "), told
+            assert told.endswith("No space left on device\n"), told
+        else:
+            assert told == "changed\nexit 0\n"
+        ends.add(told.split()[2])
+    assert ends == {"0", "1"}
+
+
+def test_a_read_only_site_stays_as_it_was(tmp_path: Path) -> None:
+    site = rendered(tmp_path, PAGES)
+    before = {path.name: path.read_bytes() for path in site.iterdir()}
+    script = f"mount --make-rprivate /; mount --bind {site} {site}; mount -o remount,bind,ro {site}"
+    command = f"{script}; exec {sys.executable} -m gpumon_static render -c {tmp_path}/config.ini"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-euc", command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"gpumon-static: cannot write {site}/gpus.json.gz: Read-only file system\n"
+    assert {path.name: path.read_bytes() for path in site.iterdir()} == before
+
+
+def test_a_file_that_cannot_be_replaced_is_found_before_the_others_are(tmp_path: Path) -> None:
+    site = rendered(tmp_path, PAGES)
+    before = {path.name: path.read_bytes() for path in site.iterdir() if path.name != "vision.html"}
+    (site / "vision.html").unlink()
+    (site / "vision.html").mkdir()
+    with pytest.raises(GpumonError, match=r"cannot write .*/vision.html: Is a directory$"):
+        rendered(tmp_path, PAGES.replace("In the corridor", "Somewhere else"))
+    assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
+
+
+def test_a_render_that_is_killed_never_leaves_an_older_packed_page(tmp_path: Path) -> None:
+    """Killed at each rename: at most the pair between whose renames it happened differs, and only for a while."""
+    site = rendered(tmp_path, "")
+    names = [path.name for path in site.iterdir()]
+    for number in range(len(names)):
+        title = f"Title {number}"
+        (tmp_path / "config.ini").write_text(f'{HOSTS}[site]\nfooter = "{title}"\n')
+        script = f"""
+import os, signal
+from pathlib import Path
+from gpumon_static.commands.cli import main
+replace, renames = Path.replace, []
+def counted(self, target):
+    if len(renames) == {number}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    renames.append(target)
+    return replace(self, target)
+Path.replace = counted
+main(["render", "-c", {str(tmp_path / "config.ini")!r}])
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+        assert done.returncode == -signal.SIGKILL
+        packed = {n: gzip.decompress((site / f"{n}.gz").read_bytes()) for n in names if f"{n}.gz" in names}
+        torn = [name for name, content in packed.items() if (site / name).read_bytes() != content]
+        assert len(torn) <= 1, (number, torn)
+        assert all(title.encode() in packed[name] for name in torn if name.endswith(".html"))

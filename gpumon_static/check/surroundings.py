@@ -14,6 +14,7 @@ from gpumon_static.check.checkup import Finding, Mark
 from gpumon_static.collect.ssh.client_config_file import passed_over
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.store import private
 from gpumon_static.text import count
 
 MB = 1_000_000
@@ -31,6 +32,7 @@ def _findings(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
     mark = Mark.WARNING if too_long else Mark.OK
     yield Finding("config", mark, f"{config.path}: {too_long or hosts_named}")
     yield _directory("data", config.paths.data)
+    yield from _open_to_others(config)
     yield _directory("site", config.paths.site)
     strict = {h.known_hosts for h in hosts if h.host_keys == "strict" and h.transport != "local"}
     for file in sorted(strict):
@@ -58,6 +60,29 @@ def _directory(name: str, directory: Path) -> Finding:
         told = f"{user} cannot write in {there}: {error.strerror}"
         return Finding(name, Mark.FAILED, told, (f"sudo install -d -o {user} {quoted}",))
     return _room(name, directory, there)
+
+
+def _open_to_others(config: Config) -> Iterator[Finding]:
+    """Who can read the data or hold its lock and should not, and who should and cannot."""
+    name, data = config.paths.data_group, config.paths.data
+    try:
+        entries = private.entries(config, private.group_id(config))
+    except LookupError:
+        told = f"paths.data_group: there is no group {name!r}"
+        yield Finding("data", Mark.FAILED, told, (f"sudo groupadd {shlex.quote(name or '')}",))
+        return
+    except OSError:
+        # Not ours to look at, which is told as "cannot write".
+        return
+    wide = [entry for entry in entries if entry.is_too_wide]
+    if wide:
+        sudo = "" if all(entry.owner == os.geteuid() for entry in wide) else "sudo "
+        fixes = [f"{sudo}chmod {entry.most:o} {shlex.quote(str(entry.path))}" for entry in wide]
+        names = ", ".join(entry.path.name for entry in wide)
+        yield Finding("data", Mark.WARNING, f"other users can read or lock {names} in {data}", tuple(fixes))
+    if name and entries and not entries[0].of_group:
+        told = f"{data} is not of the group {name}, which cannot read it"
+        yield Finding("data", Mark.WARNING, told, (private.group_command(config),))
 
 
 def _room(name: str, directory: Path, there: Path) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,27 @@ def backup(config_path: Path | None, target: Path) -> None:
     from gpumon_static.store.history.database import backup as run_backup
 
     run_backup(_load(config_path).history_path, target)
+
+
+@command
+@click.option(
+    "--drop-after",
+    "last_right",
+    metavar="TIME",
+    required=True,
+    callback=_moment,
+    help="The last time that is right: a date, or so long ago (2h).",
+)
+def repair(config_path: Path | None, last_right: int) -> None:
+    """Drop what was recorded while the clock was ahead.
+
+    Whole hours go, from that of the first run after TIME on. A copy of the database is kept beside it.
+
+    Example:  gpumon-static history repair --drop-after 2025-11-14T09:30
+    """
+    from gpumon_static.commands.history_reports import drop_after
+
+    drop_after(_load(config_path), datetime.fromtimestamp(last_right, UTC), now())
 
 
 def _load(config_path: Path | None) -> Config:

@@ -9,17 +9,14 @@ from pathlib import Path
 
 from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.commands.keep import keep
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.choose import choose
 from gpumon_static.config.settings import Config, HostConfig
-from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading, Status
 from gpumon_static.notify.run import notify
-from gpumon_static.store import events_file, lock
-from gpumon_static.store.events import Event
-from gpumon_static.store.history import record
-from gpumon_static.survey.changes import note_changes
-from gpumon_static.survey.sightings import sightings
+from gpumon_static.store import lock
+from gpumon_static.store.private import make_private
 from gpumon_static.text import Say
 from gpumon_static.times import Clock
 
@@ -34,6 +31,7 @@ def fetch(
 ) -> list[HostReading]:
     """Returns the readings of the hosts that were asked; the file has those of all."""
     hosts = choose(config.hosts, only) if only else config.hosts
+    make_private(config, say)
     with lock.only_one(config.paths.data / "fetch.lock", clock()):
         if too_long := budget_warning(config, hosts):
             say(too_long)
@@ -46,24 +44,11 @@ def fetch(
         known = others | asked
         in_order = [known[host.name] for host in config.hosts if host.name in known]
         snapshot.write(config.csv_path, in_order)
-        record.record(config, sightings(in_order, config.busy), clock(), say)
-        events = _take_note(config, readings, say)
+        events = keep(config, in_order, readings, clock(), say)
+        make_private(config, say)
     # The lock is free again: a slow command must not keep the next run away.
     notify(events, config, say)
     return readings
-
-
-def _take_note(config: Config, readings: Sequence[HostReading], say: Say) -> list[Event]:
-    """What changed since the last run. Trouble with it is told, and never the end of a run."""
-    path = events_file.path_in(config.paths.data)
-    memory = events_file.load(path)
-    new = note_changes(memory, readings, config)
-    try:
-        events_file.save(path, memory)
-    except GpumonError as error:
-        say(f"events: {error}")
-        return []
-    return new
 
 
 def last_statuses(csv_path: Path) -> dict[str, str]:

@@ -12,10 +12,12 @@ import click
 from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
-from gpumon_static.store.history import questions, rntop
+from gpumon_static.store import events_file, lock
+from gpumon_static.store.history import questions, record, rntop
 from gpumon_static.store.history.database import reading, writing
 from gpumon_static.survey.sightings import bare_state
 from gpumon_static.terminal import reports as terminal
+from gpumon_static.times import utc_text
 
 
 def report_users(config: Config, since: int, now: datetime, part: str | None, form: str | None) -> None:
@@ -54,6 +56,18 @@ def import_rntop(config: Config, log: Path, now: datetime) -> None:
         f"{result.added} samples added, {result.known} left out because their time is already in the history,"
         f" {result.bad} bad lines skipped"
     )
+
+
+def drop_after(config: Config, last_right: datetime, now: datetime) -> None:
+    path = events_file.path_in(config.paths.data)
+    with lock.only_one(config.paths.data / "fetch.lock", now):
+        dropped = record.drop_after(config, last_right, now)
+        memory = events_file.load(path)
+        if memory.newest and memory.newest > last_right:
+            memory.rewind(last_right)
+            memory.doubted = []
+            events_file.save(path, memory)
+    click.echo(dropped.words if dropped else f"nothing was recorded after {utc_text(last_right)}")
 
 
 def export_rntop(config: Config, since: int, output: Path | None) -> None:

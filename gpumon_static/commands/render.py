@@ -19,25 +19,18 @@ from gpumon_static.survey.pseudonyms import read_key
 
 
 def render(config: Config, now: datetime) -> Path:
-    """Everything is made before anything is written: a failure leaves the last pages as they were."""
+    """Everything is made and written before anything is replaced: a failure leaves all files as they were."""
     readings = snapshot.read(config.csv_path)
     branding = load_branding(config)
     needs_key = any(page.users == Tier.PSEUDONYMS for page in config.pages)
     key = read_key(config.paths.data) if needs_key else b""
     past = _past(config, now)
-    pages = {
-        config.paths.site / spec.file: render_page(
-            build_page(readings, config, now, spec, key, past), branding
-        )
-        for spec in config.pages
-    }
     memory = events_file.load(events_file.path_in(config.paths.data))
-    exports = build_exports(readings, config, now, memory, key, snapshot.to_csv)
     # The data before the pages that are read with it.
-    for name, content in exports.items():
-        write_for_web(config.paths.site / name, content)
-    for path, html in pages.items():
-        write_for_web(path, html)
+    files = build_exports(readings, config, now, memory, key, snapshot.to_csv)
+    for page in config.pages:
+        files[page.file] = render_page(build_page(readings, config, now, page, key, past), branding)
+    write_for_web({config.paths.site / name: text for name, text in files.items()})
     return config.page_path
 
 

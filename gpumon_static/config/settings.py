@@ -115,6 +115,9 @@ class FetchConfig:
 class PathsConfig:
     data: Path = key("data", path, "directory of `load_data.csv`, `history.db` and `events.json`")
     site: Path = key("site", path, "directory of `index.html` and the files beside it")
+    data_group: str | None = key(
+        None, string, "group whose members may read the data directory, as otherwise only its owner may"
+    )
 
 
 @dataclass(frozen=True)

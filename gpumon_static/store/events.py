@@ -5,7 +5,7 @@ survey/changes.py decides what an event is; events_file.py reads and writes the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 
@@ -43,6 +43,8 @@ class HostMemory:
     """By GPU; those that are free and were so before are left out."""
     faults: dict[str, Watched] = field(default_factory=dict)
     """By GPU and rule, such as `3 ecc-errors`; those that are not there are left out."""
+    faulty: dict[str, str] = field(default_factory=dict)
+    """The UUIDs of the GPUs in `faults`, by index: another GPU may stand there one day."""
 
 
 @dataclass(frozen=True)
@@ -78,3 +80,19 @@ class EventMemory:
     feed_id: str = ""
     hosts: dict[str, HostMemory] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    doubted: list[datetime] = field(default_factory=list)
+    """The last runs, as far as their clock was not believed: see store/clock.py."""
+
+    @property
+    def newest(self) -> datetime | None:
+        """The time of the last run that is in it."""
+        return max((kept.read_at for kept in self.hosts.values()), default=None)
+
+    def rewind(self, at: datetime) -> None:
+        """What a clock that was ahead has written is taken to have happened by `at`."""
+        for kept in self.hosts.values():
+            kept.read_at = min(kept.read_at, at)
+            for watched in (kept.host, *kept.uses.values(), *kept.faults.values()):
+                watched.since = min(watched.since, at)
+                watched.next_since = watched.next_since and min(watched.next_since, at)
+        self.events = [replace(e, at=min(e.at, at), since=min(e.since, at)) for e in self.events]

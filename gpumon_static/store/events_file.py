@@ -1,22 +1,33 @@
 """`data/events.json`: what the last fetches saw, and the events for the feed.
 
-A file that is missing or damaged is an empty one: the next fetch takes note of everything anew.
+A file that is missing is an empty one. One that is damaged, or not ours, is put aside by the next fetch,
+which takes note of everything anew.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gpumon_static.files import write_atomic
 from gpumon_static.store.events import Event, EventGpu, EventMemory, HostMemory, Watched
+from gpumon_static.text import Say
 from gpumon_static.times import utc_text
 
+T = TypeVar("T")
+
 VERSION = 1
+MOST_BYTES = 64 << 20
+
+
+class DamagedEvents(ValueError):
+    """What is wrong with the file, for a line on stderr."""
 
 
 def path_in(data: Path) -> Path:
@@ -24,22 +35,50 @@ def path_in(data: Path) -> Path:
 
 
 def load(path: Path) -> EventMemory:
+    """An empty memory for a file that cannot be read: the feed does without."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["version"] != VERSION:
-            return EventMemory()
-        return EventMemory(
-            feed_id=document["feed_id"],
-            hosts={name: _host(host) for name, host in document["hosts"].items()},
-            events=[_event(event) for event in document["events"]],
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return read(path)
+    except DamagedEvents:
         return EventMemory()
+
+
+def load_or_put_aside(path: Path, now: datetime, say: Say) -> EventMemory:
+    try:
+        return read(path)
+    except DamagedEvents as error:
+        aside = path.with_name(f"{path.name}.damaged-{now:%Y%m%dT%H%M%S}")
+        try:
+            path.rename(aside)
+        except OSError as problem:
+            say(f"events: {error}; it cannot be put aside: {problem.strerror}")
+        else:
+            say(f"events: {error}; the file is now {aside.name}, and a new one begins")
+        return EventMemory()
+
+
+def read(path: Path) -> EventMemory:
+    """Raises `DamagedEvents` for anything but a whole file of ours."""
+    try:
+        if not path.is_file():
+            if path.exists():
+                raise DamagedEvents(f"{path} is not a file")
+            return EventMemory()
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise DamagedEvents(f"cannot read {path}: {error.strerror}") from error
+    try:
+        return _memory(json.loads(content.decode()), path)
+    except DamagedEvents:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise DamagedEvents(f"{path} is damaged") from error
 
 
 def save(path: Path, memory: EventMemory) -> None:
     document = {"version": VERSION, **asdict(memory)}
-    write_atomic(path, json.dumps(_sparse(document), default=_time_text, separators=(",", ":")) + "\n")
+    text = json.dumps(_sparse(document), default=_time_text, separators=(",", ":"))
+    write_atomic(path, text + "\n", private=True)
 
 
 def event_document(event: Event) -> dict[str, Any]:
@@ -60,26 +99,94 @@ def _time_text(value: Any) -> str:
     return utc_text(value, exact=True)
 
 
+def _memory(document: Mapping[str, Any], path: Path) -> EventMemory:
+    if document["version"] != VERSION:
+        raise DamagedEvents(f"{path} is of another version of gpumon-static")
+    return EventMemory(
+        feed_id=_feed_id(document["feed_id"]),
+        hosts={name: _host(host) for name, host in document["hosts"].items()},
+        events=[_event(event) for event in document["events"]],
+        doubted=[_time(at) for at in document.get("doubted", ())],
+    )
+
+
+def _feed_id(given: Any) -> str:
+    """A new memory has none yet."""
+    return str(uuid.UUID(given)) if given else ""
+
+
 def _host(given: Mapping[str, Any]) -> HostMemory:
     return HostMemory(
-        read_at=datetime.fromisoformat(given["read_at"]),
+        read_at=_time(given["read_at"]),
         host=_watched(given["host"]),
         uses={key: _watched(watched) for key, watched in given["uses"].items()},
         faults={key: _watched(watched) for key, watched in given["faults"].items()},
+        faulty={key: _text(value) for key, value in given.get("faulty", {}).items()},
     )
 
 
 def _watched(given: Mapping[str, Any]) -> Watched:
-    return Watched(**_with_times(given, "since", "next_since"))
+    return Watched(
+        state=_text(given["state"]),
+        since=_time(given["since"]),
+        next=_optional(given, "next", _text),
+        next_since=_optional(given, "next_since", _time),
+        seen=_whole(given.get("seen", 0)),
+    )
 
 
 def _event(given: Mapping[str, Any]) -> Event:
-    gpus = tuple(
-        EventGpu(**{"index": None, **gpu, "rules": tuple(gpu.get("rules", ()))}) for gpu in given["gpus"]
+    return Event(
+        id=_text(given["id"]),
+        type=_text(given["type"]),
+        host=_text(given["host"]),
+        group=_optional(given, "group", _text),
+        at=_time(given["at"]),
+        since=_time(given["since"]),
+        lasted_s=_optional(given, "lasted_s", _number),
+        status=_optional(given, "status", _text),
+        error=_optional(given, "error", _text),
+        gpus=tuple(map(_gpu, given["gpus"])),
     )
-    return Event(**{"group": None, **_with_times(given, "at", "since"), "gpus": gpus})
 
 
-def _with_times(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    times = {name: datetime.fromisoformat(given[name]) for name in names if name in given}
-    return {**given, **times}
+def _gpu(given: Mapping[str, Any]) -> EventGpu:
+    return EventGpu(
+        index=_optional(given, "index", _whole),
+        name=_optional(given, "name", _text),
+        uuid=_optional(given, "uuid", _text),
+        rules=tuple(map(_text, given.get("rules", ()))),
+        detail=_optional(given, "detail", _text),
+    )
+
+
+def _optional(given: Mapping[str, Any], name: str, check: Callable[[Any], T]) -> T | None:
+    return check(given[name]) if name in given else None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    # Half of a pair of surrogates, which JSON can write and UTF-8 cannot.
+    value.encode()
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: Any) -> float:
+    if not math.isfinite(value):
+        raise ValueError(value)
+    return float(value)
+
+
+def _time(value: Any) -> datetime:
+    """With its zone: one without cannot be compared with ours."""
+    time = datetime.fromisoformat(value)
+    if time.tzinfo is None:
+        raise ValueError(value)
+    return time

@@ -18,7 +18,7 @@ import pandas as pd
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import write_atomic
+from gpumon_static.files import NOT_FOR_OTHERS, write_atomic
 from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process
 from gpumon_static.store import cells
 from gpumon_static.store.columns import COLUMNS, CONTRACT, GPU, HOST, MACHINE, PROCESS, SLICE, CsvColumn
@@ -37,7 +37,7 @@ class _BadCell(ValueError):
 
 
 def write(path: Path, readings: Iterable[HostReading]) -> None:
-    write_atomic(path, to_csv(readings))
+    write_atomic(path, to_csv(readings), private=True)
 
 
 def to_csv(readings: Iterable[HostReading]) -> str:
@@ -62,6 +62,8 @@ def _frame(path: Path) -> pd.DataFrame:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise GpumonError(f"no data yet: {path} does not exist; run `gpumon-static fetch` first") from None
+    except PermissionError:
+        raise GpumonError(f"cannot read {path}: {NOT_FOR_OTHERS}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise GpumonError(f"cannot read {path}: {error}") from error
     if not text.strip():

@@ -8,7 +8,7 @@ run that sees a host only takes note of it: a change needs a before. All of it i
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from gpumon_static import rules
@@ -26,6 +26,8 @@ CALM = 6
 UP, DOWN = "up", "down"
 TAKEN, FREE = "taken", "free"
 PRESENT, ABSENT = "present", "absent"
+LOST = "lost"
+"""The rule of health; also of a faulty GPU that is no longer listed at all."""
 
 
 def note_changes(memory: EventMemory, readings: Iterable[HostReading], config: Config) -> list[Event]:
@@ -96,25 +98,74 @@ class _Observation:
         return [self._event("gpu-freed", since, lasted_s=lasted, gpus=gpus)]
 
     def _of_faults(self) -> list[Event]:
-        present = self._present_faults()
+        self._follow_moved()
+        gone = self._gone()
+        present = self._present_faults() | self._lost(gone)
         appeared: list[str] = []
-        gone: list[str] = []
+        mended: list[str] = []
         for key in [*present, *(k for k in self._kept.faults if k not in present)]:
+            if key not in present and key.split()[0] in gone:
+                continue
             now = PRESENT if key in present else ABSENT
             watched = self._watch(self._kept.faults, key, now, ABSENT)
             needed = self._needed if now == PRESENT else CALM * self._needed
             if watched.see(now, self._at, needed) is not None:
-                (appeared if now == PRESENT else gone).append(key)
+                (appeared if now == PRESENT else mended).append(key)
             self._forget(self._kept.faults, key, ABSENT)
         still = {key.split()[0] for key in self._kept.faults}
-        healthy = [key for key in gone if key.split()[0] not in still]
+        healthy = [key for key in mended if key.split()[0] not in still]
         found = []
         if appeared:
-            gpus = self._faulty(appeared, present)
+            gpus = self._faulty(appeared, present, gone)
             found.append(self._event("gpu-fault", self._kept.faults[appeared[0]].since, gpus=gpus))
         if healthy:
-            found.append(self._event("gpu-recovered", self._at, gpus=self._faulty(healthy, {})))
+            found.append(self._event("gpu-recovered", self._at, gpus=self._faulty(healthy, {}, gone)))
+        self._leave_place_to_others(gone)
         return found
+
+    def _follow_moved(self) -> None:
+        """A faulty GPU that has another number after a reboot takes its faults along."""
+        listed = {gpu.uuid: str(gpu.index) for gpu in self._reading.gpus if gpu.uuid}
+        moved = {old: listed.get(uuid, old) for old, uuid in self._kept.faulty.items()}
+
+        def place(key: str) -> str:
+            index, rule = key.split()
+            return f"{moved.get(index, index)} {rule}"
+
+        self._kept.faults = {place(key): watched for key, watched in self._kept.faults.items()}
+        self._kept.faulty = {moved[old]: uuid for old, uuid in self._kept.faulty.items()}
+
+    def _gone(self) -> dict[str, list[str]]:
+        """Faulty GPUs that are no longer listed, which is worse than the fault: by index, what they had."""
+        listed = {str(gpu.index): gpu.uuid for gpu in self._reading.gpus}
+        gone: dict[str, list[str]] = {}
+        for key, watched in self._kept.faults.items():
+            index, rule = key.split()
+            uuid_now, uuid_then = listed.get(index), self._kept.faulty.get(index)
+            replaced = uuid_now is not None and uuid_then is not None and uuid_now != uuid_then
+            if watched.state == PRESENT and index.isdecimal() and (index not in listed or replaced):
+                gone.setdefault(index, []).append(rule)
+        return gone
+
+    def _lost(self, gone: Mapping[str, Sequence[str]]) -> dict[str, str | None]:
+        if LOST in self._config.site.ignore_faults:
+            return {}
+        lost: dict[str, str | None] = {}
+        for index, broken in gone.items():
+            had = ", ".join(rules.word(rule) for rule in broken if rule != LOST)
+            lost[f"{index} {LOST}"] = f"no longer listed; it had: {had}" if had else "no longer listed"
+        return lost
+
+    def _leave_place_to_others(self, gone: Collection[str]) -> None:
+        """Once a GPU is known to be lost, the one that has its number now starts without its faults."""
+        listed = {str(gpu.index): gpu.uuid for gpu in self._reading.gpus}
+        quiet = LOST in self._config.site.ignore_faults
+        told = {index for index in gone if quiet or self._kept.faults[f"{index} {LOST}"].state == PRESENT}
+        left = told & listed.keys()
+        self._kept.faults = {k: w for k, w in self._kept.faults.items() if k.split()[0] not in left}
+        broken = {key.split()[0] for key in self._kept.faults}
+        here = {index: found for index, found in listed.items() if found and index not in gone}
+        self._kept.faulty = {i: u for i, u in (self._kept.faulty | here).items() if i in broken}
 
     def _present_faults(self) -> dict[str, str | None]:
         ignored = set(self._config.site.ignore_faults)
@@ -128,7 +179,9 @@ class _Observation:
             present["- gpus-missing"] = f"{missing} of {self._host.gpus}"
         return present
 
-    def _faulty(self, keys: Iterable[str], details: Mapping[str, str | None]) -> tuple[EventGpu, ...]:
+    def _faulty(
+        self, keys: Iterable[str], details: Mapping[str, str | None], gone: Collection[str]
+    ) -> tuple[EventGpu, ...]:
         by_index: dict[str, list[str]] = {}
         for key in keys:
             index, rule = key.split()
@@ -136,13 +189,13 @@ class _Observation:
         gpus = {str(gpu.index): gpu for gpu in self._reading.gpus}
         found = []
         for index, broken in by_index.items():
-            gpu = gpus.get(index)
+            gpu = None if index in gone else gpus.get(index)
             told = [d for d in (details.get(f"{index} {rule}") for rule in broken) if d]
             found.append(
                 EventGpu(
                     int(index) if index.isdecimal() else None,
                     gpu.name if gpu else None,
-                    gpu.uuid if gpu else None,
+                    gpu.uuid if gpu else self._kept.faulty.get(index),
                     tuple(broken),
                     "; ".join(told) or None,
                 )

@@ -9,12 +9,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import secrets
+import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from gpumon_static.errors import GpumonError
+from gpumon_static.files import NOT_FOR_OTHERS, write_atomic
 
 KEY_FILE = "pseudonyms.key"
+KEY = re.compile(rb"[ -~]{32,1024}")
+"""One line of printable characters: ours has 64, a lab's own may have others."""
+MOST_BYTES = 2000
 
 ADJECTIVES = (
     "amber ample azure bold brave brisk bronze calm cedar clever cobalt coral cosmic crisp dapper "
@@ -39,20 +46,42 @@ def pseudonym(login: str, key: bytes) -> str:
 
 
 def read_key(data_directory: Path) -> bytes:
-    """The install's key, made on first use and readable by its owner only."""
+    """The install's key, made on first use and readable by its owner only.
+
+    A damaged key is an error and never replaced: a new one gives everybody another name.
+    """
     path = data_directory / KEY_FILE
     try:
-        data_directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            pass
-        else:
-            with os.fdopen(handle, "w", encoding="ascii") as file:
-                file.write(secrets.token_hex(32) + "\n")
-        key = path.read_text(encoding="ascii", errors="replace").strip()
+        if not path.exists():
+            _make_key(path)
+        if not path.is_file():
+            raise _no_key(path, "is not a file")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES)
+    except PermissionError as error:
+        raise GpumonError(f"cannot use {path}: {NOT_FOR_OTHERS}") from error
     except OSError as error:
         raise GpumonError(f"cannot use {path}: {error.strerror or error}") from error
-    if len(key) < 32:
-        raise GpumonError(f"{path} is no key for pseudonyms: delete it, and the next render makes a new one")
-    return key.encode()
+    key = content.strip()
+    if not KEY.fullmatch(key):
+        raise _no_key(path, "is not a key for pseudonyms")
+    return key
+
+
+def _make_key(path: Path) -> None:
+    """In one step, and without replacing one that another render has made meanwhile."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    write_atomic(temporary, secrets.token_hex(32) + "\n", private=True)
+    try:
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        temporary.unlink()
+
+
+def _no_key(path: Path, what: str) -> GpumonError:
+    quoted = shlex.quote(str(path))
+    return GpumonError(
+        f"{path} {what}: restore it from a backup. Or start again with a new key, which gives all users other"
+        f" pseudonyms: mv {quoted} {quoted}.damaged && gpumon-static render"
+    )

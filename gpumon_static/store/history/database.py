@@ -13,13 +13,16 @@ models and users are numbers that stand in one table each. What is not known is 
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 from gpumon_static.errors import GpumonError
+from gpumon_static.files import NOT_FOR_OTHERS, make_directory, open_private
 
 WAIT_S = 20.0
 """For another process that writes: a run, an import."""
@@ -93,7 +96,10 @@ class DamagedHistory(HistoryError):
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """One transaction: all of it or nothing."""
     try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_directory(path.parent, private=True)
+        if not os.path.lexists(path):
+            # Its log and index, which SQLite makes, get the same mode.
+            os.close(open_private(path, os.O_RDWR))
         connection = _open_for_writing(path)
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -121,8 +127,15 @@ def put_aside(path: Path, now: datetime) -> Path:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.exists():
-        raise HistoryError(f"no history yet: {path} does not exist; `gpumon-static fetch` adds to it")
+    try:
+        path.stat()
+    except FileNotFoundError:
+        told = f"no history yet: {path} does not exist; `gpumon-static fetch` adds to it"
+        raise HistoryError(told) from None
+    except OSError as error:
+        raise HistoryError(f"cannot read {path}: {_reason(error)}") from error
+    if not os.access(path, os.R_OK):
+        raise HistoryError(f"cannot read {path}: {NOT_FOR_OTHERS}")
     try:
         connection = _open_for_reading(path)
         try:
@@ -142,6 +155,7 @@ def backup(path: Path, target: Path) -> None:
     try:
         with reading(path) as source:
             temporary.unlink(missing_ok=True)
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             copy = sqlite3.connect(temporary)
             try:
                 source.backup(copy)
@@ -149,6 +163,8 @@ def backup(path: Path, target: Path) -> None:
                 copy.execute("PRAGMA journal_mode = DELETE")
             finally:
                 copy.close()
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)
     except (sqlite3.Error, OSError) as error:
         raise HistoryError(f"cannot write {target}: {_reason(error)}") from error
@@ -231,6 +247,8 @@ def _code(error: Exception) -> int | None:
 def _reason(error: Exception) -> str:
     if _code(error) == sqlite3.SQLITE_FULL:
         return "the disk is full"
+    if isinstance(error, PermissionError):
+        return NOT_FOR_OTHERS
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return str(error)

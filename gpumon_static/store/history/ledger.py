@@ -160,9 +160,7 @@ class Ledger:
         run("INSERT OR IGNORE INTO runs VALUES (?)", self._runs)
         run("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._samples)
         run("INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?)", self._spans)
-        marks = ", ".join("?" for _ in _COLUMNS)
-        rows = (_values(self.latest[gpu]) for gpu in self._touched.difference(leave_out))
-        run(f"INSERT OR REPLACE INTO latest VALUES ({marks})", rows)  # noqa: S608 (question marks)
+        write_latest(self._connection, (self.latest[gpu] for gpu in self._touched.difference(leave_out)))
         run("INSERT OR IGNORE INTO pool_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._pool_rows)
         run(
             "UPDATE hosts SET answered_at = coalesce(max(answered_at, ?1), ?1, answered_at),"
@@ -229,13 +227,6 @@ def read_latest(connection: sqlite3.Connection) -> dict[int, Latest]:
     return {row[0]: Latest(*row) for row in connection.execute("SELECT * FROM latest")}
 
 
-def restart(connection: sqlite3.Connection, at: int) -> None:
-    """After a clock was put back: nothing has been seen from `at` on, and nothing waits to be counted."""
-    for column in ("at", "counted_to", "known_at", "since", "taken_since"):
-        connection.execute(f"UPDATE latest SET {column} = min({column}, ?)", (at,))  # noqa: S608
-    connection.execute("UPDATE latest SET state = ?1, known_state = ?1, crew = NULL", (MISSED,))
-    connection.execute("INSERT OR REPLACE INTO spans SELECT gpu, ?, ?, NULL FROM latest", (at, MISSED))
-    connection.execute("UPDATE gpus SET first_at = min(first_at, ?)", (at,))
-    connection.execute(
-        "UPDATE hosts SET answered_at = min(answered_at, ?1), down_since = min(down_since, ?1)", (at,)
-    )
+def write_latest(connection: sqlite3.Connection, rows: Iterable[Latest]) -> None:
+    marks = ", ".join("?" for _ in _COLUMNS)
+    connection.executemany(f"INSERT OR REPLACE INTO latest VALUES ({marks})", map(_values, rows))  # noqa: S608

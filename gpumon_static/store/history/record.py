@@ -11,15 +11,17 @@ from __future__ import annotations
 import sqlite3
 import statistics
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gpumon_static.store.history.database import DamagedHistory, HistoryError, put_aside, writing
-from gpumon_static.store.history.ledger import Ledger, restart
+from gpumon_static.store.history import repair
+from gpumon_static.store.history.database import DamagedHistory, HistoryError, put_aside, reading, writing
+from gpumon_static.store.history.ledger import Ledger
 from gpumon_static.store.history.names import Names
 from gpumon_static.store.history.observed import HostSighting
-from gpumon_static.store.history.rollups import HOUR, forget_from, prune
+from gpumon_static.store.history.repair import Dropped
+from gpumon_static.store.history.rollups import DAY, prune
 from gpumon_static.text import Say
 
 if TYPE_CHECKING:
@@ -28,21 +30,28 @@ if TYPE_CHECKING:
 LAST_RUNS = 20
 """So many say how often runs come."""
 SURE_RUNS = 100
-SMALL_JUMP_S = HOUR
-"""A clock that was put back by less is waited for; by more, what lies in the future now is dropped."""
+SURE_AFTER_S = 7 * DAY
+"""So long after a pause in the runs, which a clock that is ahead looks like, nothing is taken for old."""
 
 
-def record(config: Config, seen: Sequence[HostSighting], now: datetime, say: Say) -> None:
-    """Adds a run. It never raises: the CSV is written, and a run without its history is still a run."""
+def record(
+    config: Config, seen: Sequence[HostSighting], now: datetime, say: Say, *, drops_ahead: bool = False
+) -> None:
+    """Adds a run. It never raises: the CSV is written, and a run without its history is still a run.
+
+    `drops_ahead`: what was recorded ahead of this run is wrong (store/clock.py).
+    """
     if not config.history.enabled:
         return
     try:
         try:
-            _record(config, seen, now, say)
+            if drops_ahead:
+                _drop_ahead(config, now, say)
+            _record(config, seen, now)
         except DamagedHistory as error:
             aside = put_aside(config.history_path, now)
             say(f"history: {error}; the file is now {aside.name}, and a new one begins")
-            _record(config, seen, now, say)
+            _record(config, seen, now)
     except HistoryError as error:
         say(f"history: {error}; this run is not in it")
     except Exception as error:
@@ -50,20 +59,42 @@ def record(config: Config, seen: Sequence[HostSighting], now: datetime, say: Say
         say(f"history: unexpected {type(error).__name__}: {error}; this run is not in it")
 
 
-def _record(config: Config, seen: Sequence[HostSighting], now: datetime, say: Say) -> None:
+def newest_runs(config: Config, most: int) -> list[datetime]:
+    """The last runs of the history, if there is one that can be read."""
+    if not config.history.enabled:
+        return []
+    try:
+        with reading(config.history_path) as connection:
+            newest = connection.execute("SELECT at FROM runs ORDER BY at DESC LIMIT ?", (most,))
+            return [datetime.fromtimestamp(at, UTC) for (at,) in newest]
+    except HistoryError:
+        return []
+
+
+def drop_after(config: Config, at: datetime, now: datetime) -> Dropped | None:
+    """Take what was recorded after that time out of the history, of which a copy is kept."""
+    with reading(config.history_path) as connection:
+        interval_s = usual_interval(connection, config.site.interval)
+    return repair.drop_after(config.history_path, int(at.timestamp()), now, interval_s)
+
+
+def _drop_ahead(config: Config, now: datetime, say: Say) -> None:
+    if dropped := drop_after(config, now, now):
+        say(f"history: {dropped.words}; they were ahead of the clock")
+
+
+def _record(config: Config, seen: Sequence[HostSighting], now: datetime) -> None:
     with writing(config.history_path) as connection:
-        add(connection, config, seen, int(now.timestamp()), say)
+        add(connection, config, seen, int(now.timestamp()))
 
 
-def add(
-    connection: sqlite3.Connection, config: Config, seen: Sequence[HostSighting], now: int, say: Say
-) -> None:
-    """Inside a transaction of the caller's. The same run a second time change nothing."""
+def add(connection: sqlite3.Connection, config: Config, seen: Sequence[HostSighting], now: int) -> None:
+    """Inside a transaction of the caller's. The same run a second time changes nothing."""
+    # A clock that was put back during this run, or before one that asks only some hosts.
+    seen = [host for host in seen if host.at <= now]
     at = max((host.at for host in seen), default=None)
-    if at is None or not _check_clock(connection, now, say):
-        return
     last_run = connection.execute("SELECT max(at) FROM runs").fetchone()[0]
-    if last_run is not None and at <= last_run:
+    if at is None or (last_run is not None and at <= last_run):
         return
     ledger = Ledger(connection, Names(connection), usual_interval(connection, config.site.interval))
     _follow_renamed_hosts(ledger, seen)
@@ -82,7 +113,12 @@ def add_run(ledger: Ledger, at: int, seen: Iterable[HostSighting]) -> None:
 
 
 def _prune(connection: sqlite3.Connection, config: Config) -> None:
-    """By the time of a run some hours ago: a clock that is wrong for a while must not cost the past."""
+    """By the time of a run some hours ago, and not in the week after a jump: a wrong clock costs no past."""
+    runs = [at for (at,) in connection.execute("SELECT at FROM runs ORDER BY at DESC")]
+    long = max(DAY, 3 * config.site.interval)
+    jumped_to = next((later for later, earlier in pairwise(runs) if later - earlier > long), None)
+    if jumped_to is not None and runs[0] - jumped_to < SURE_AFTER_S:
+        return
     newest = connection.execute("SELECT at FROM runs ORDER BY at DESC LIMIT 1 OFFSET ?", (SURE_RUNS,))
     if row := newest.fetchone():
         prune_as_configured(connection, config, row[0])
@@ -98,21 +134,6 @@ def usual_interval(connection: sqlite3.Connection, configured: int) -> int:
     gaps = [later - earlier for later, earlier in pairwise(at for (at,) in newest)]
     # A few runs by hand say nothing about cron.
     return max(configured, int(statistics.median(gaps))) if len(gaps) >= LAST_RUNS // 2 else configured
-
-
-def _check_clock(connection: sqlite3.Connection, now: int, say: Say) -> bool:
-    """False: the clock was put back a little; the time until the last run has been counted already."""
-    newest = connection.execute("SELECT max(at) FROM runs").fetchone()[0]
-    ahead = 0 if newest is None else newest - now
-    if ahead <= 0:
-        return True
-    if ahead <= SMALL_JUMP_S:
-        say(f"history: the clock was put back; recording resumes in {ahead} s")
-        return False
-    forget_from(connection, now // HOUR)
-    restart(connection, now // HOUR * HOUR - 1)
-    say(f"history: the clock was put back by {ahead // HOUR} h; what lay in the future is dropped")
-    return True
 
 
 def _follow_renamed_hosts(ledger: Ledger, seen: Iterable[HostSighting]) -> None:

@@ -1,0 +1,61 @@
+"""Whether the clock of a run can be believed: decided once per run, for history and events alike.
+
+A run that is behind the last recorded one is recorded nowhere; load_data.csv and the page have it.
+Up to an hour behind, the clock is waited for. If it is more, one of the two is wrong: the run is doubted.
+After a boot before NTP that was all: the next run is ahead again. Doubted runs in a row, each later than the
+one before and with a host that answered, are believed once they are more than the runs ahead of them: 3 at
+least, 12 at most. What lies ahead is then dropped from the history, of which a copy is kept.
+`history repair --drop-after` does the same at once. A clock before 2024 is never believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from gpumon_static.times import duration, utc_text
+
+WAITED_FOR = timedelta(hours=1)
+FEWEST_RUNS, MOST_RUNS = 3, 12
+BEFORE_US = datetime(2024, 1, 1, tzinfo=UTC)
+"""gpumon-static did not exist: a clock without a battery, before NTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    is_believed: bool
+    doubted: tuple[datetime, ...] = ()
+    """Runs in a row that may be believed one day; to be kept for the next run."""
+    line: str | None = None
+    """For stderr."""
+    drops_ahead: bool = False
+    """What was recorded ahead of this run is wrong."""
+
+
+def judge(
+    recorded: Collection[datetime], doubted: Sequence[datetime], now: datetime, answered: bool
+) -> Belief:
+    """`recorded`: the last dozen runs that were. `answered`: by any host; no network means no NTP."""
+    if now < BEFORE_US:
+        return Belief(False, line=f"the clock says {utc_text(now)}: this run is not recorded")
+    ahead = [at for at in recorded if at > now]
+    if not ahead:
+        return Belief(True)
+    behind = max(ahead) - now
+    if behind <= WAITED_FOR:
+        return Belief(
+            False, line=f"the clock was put back; recording resumes in {int(behind.total_seconds())} s"
+        )
+    row = [at for at in doubted if at < now] if not doubted or doubted[-1] < now else []
+    if answered:
+        row.append(now)
+    needed = min(MOST_RUNS, max(FEWEST_RUNS, len(ahead) + 1))
+    if len(row) >= needed:
+        return Belief(True, drops_ahead=True)
+    told = (
+        f"the clock is {duration(behind.total_seconds())} behind the last recorded run: this run is not"
+        f" recorded; after {needed} such runs in a row it is believed ({len(row)} so far), or at once with"
+        f" `gpumon-static history repair --drop-after {utc_text(now)}`"
+    )
+    return Belief(False, tuple(row), told)

@@ -1,0 +1,124 @@
+"""Who may read the data directory: its owner, and the group that the config names.
+
+    data/                                            0700    0750 with paths.data_group
+    load_data.csv, history.db, fetch.lock and so on  0600    0640
+
+Every file is made for its owner only. `fetch` narrows what is wider, such as the files of 0.1.0, and gives
+the files to the group; others' files are left to `check`, which names the command.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import shlex
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpumon_static.files import make_directory
+
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config
+    from gpumon_static.text import Say
+
+FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "fetch.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class DataEntry:
+    """The data directory, or a file of ours in it."""
+
+    path: Path
+    mode: int
+    owner: int
+    of_group: bool
+    """It belongs to the group that the config names."""
+    most: int
+    """The permissions that it may have at most."""
+
+    @property
+    def is_too_wide(self) -> bool:
+        return bool(self.mode & 0o777 & ~self.most)
+
+
+def make_private(config: Config, say: Say) -> None:
+    """Fix what is ours and can be read, listed or locked by others. Says so once: then it is right."""
+    data = config.paths.data
+    try:
+        make_directory(data, private=not _is_shared(config))
+        group = group_id(config)
+        fixed = [path for path in _paths(data) if _fix(config, path, group)]
+        if group is not None and not _entry(config, data, group).of_group:
+            name = config.paths.data_group
+            say(f"paths.data_group: {data} is not of the group {name}; then: {group_command(config)}")
+    except LookupError:
+        say(f"paths.data_group: there is no group {config.paths.data_group!r}")
+        return
+    except OSError:
+        # What cannot be done here cannot be done by the lock either, which tells it in words.
+        return
+    if fixed:
+        names = ", ".join(str(path) if path == data else path.name for path in fixed)
+        say(f"other users could read or lock {names}: fixed")
+
+
+def group_id(config: Config) -> int | None:
+    """Raises `LookupError` where the group of the config does not exist."""
+    name = config.paths.data_group
+    return None if name is None else grp.getgrnam(name).gr_gid
+
+
+def group_command(config: Config) -> str:
+    """For who may not give files away: what is made in the directory belongs to its group from then on."""
+    data = shlex.quote(str(config.paths.data))
+    name = shlex.quote(config.paths.data_group or "")
+    return f"sudo chgrp -R {name} {data} && sudo chmod g+rxs {data}"
+
+
+def entries(config: Config, group: int | None) -> list[DataEntry]:
+    """The directory first, then its files."""
+    return [_entry(config, path, group) for path in _paths(config.paths.data)]
+
+
+def _paths(data: Path) -> list[Path]:
+    """Symbolic links are left alone: what they point to was put there by somebody."""
+    found = sorted(path for pattern in FILES for path in data.glob(pattern))
+    files = [path for path in found if path.is_file() and not path.is_symlink()]
+    return [data, *files] if data.is_dir() else []
+
+
+def _entry(config: Config, path: Path, group: int | None) -> DataEntry:
+    found = path.stat()
+    for_group = 0o050 if found.st_gid == group else 0
+    if path != config.paths.data:
+        most = 0o600 | for_group & 0o040
+    else:
+        most = 0o755 if _is_shared(config) else 0o700 | for_group
+    return DataEntry(path, stat.S_IMODE(found.st_mode), found.st_uid, bool(for_group), most)
+
+
+def _fix(config: Config, path: Path, group: int | None) -> bool:
+    """Whether others could do more than they should."""
+    entry = _entry(config, path, group)
+    if entry.owner != os.geteuid():
+        return False
+    before = entry
+    if group is not None and not entry.of_group:
+        with suppress(PermissionError):
+            os.chown(path, -1, group)
+            entry = _entry(config, path, group)
+    wanted = entry.mode & ~0o777 | entry.mode & entry.most
+    if entry.of_group:
+        wanted |= entry.most & 0o050
+    if wanted != entry.mode:
+        path.chmod(wanted)
+    return before.is_too_wide
+
+
+def _is_shared(config: Config) -> bool:
+    """Others have to get to what else is in there: the site, or the config."""
+    data = config.paths.data.resolve()
+    return any(path.resolve().is_relative_to(data) for path in (config.paths.site, config.path))
