@@ -480,10 +480,10 @@ def _check_csv(folder: Path, readings: list[HostReading]) -> None:
 def _check_history(folder: Path, setup: Config, readings: list[HostReading]) -> timelines.Past:
     at = max(reading.fetched_at for reading in readings)
     with writing_history(folder / "history.db") as connection:
-        add(connection, setup, sightings(readings, setup.busy), int(at.timestamp()), pytest.fail)
+        add(connection, setup, sightings(readings, setup.busy), int(at.timestamp()))
         later = [replace(r, fetched_at=r.fetched_at + timedelta(minutes=5)) for r in readings]
         then = at + timedelta(minutes=5)
-        add(connection, setup, sightings(later, setup.busy), int(then.timestamp()), pytest.fail)
+        add(connection, setup, sightings(later, setup.busy), int(then.timestamp()))
     with reading_history(folder / "history.db") as connection:
         past = timelines.read(connection, then)
         asked = questions.period(connection, int(at.timestamp()) - 86400, int(then.timestamp()))
