@@ -1,7 +1,7 @@
 """Mutation fuzzers: seeded, so that each case can be made again from its kind, seed and number.
 
     mutate.py    bytes in, other bytes out             seeds.py     what is mutated
-    oracles.py   what may come out of each input       known.py     what other work in progress will fix
+    oracles.py   what may come out of each input
     cases.py     the kinds, and the n-th case of each  corpus/      what was found once, replayed first
 
 `pytest tests/fuzz` runs a small share of them; `make fuzz` all, `make fuzz SEED=7` the same ones again.

@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 
 from tests.fuzz import oracles, seeds
-from tests.fuzz.known import area_of
 from tests.fuzz.mutate import mutated
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -60,10 +59,6 @@ class Failure:
     """A number, or the name of a file of the corpus."""
     told: str
     content: bytes
-
-    @property
-    def area(self) -> str | None:
-        return area_of(self.kind, self.told)
 
 
 def tried(kind: Kind, case: str, content: bytes, directory: Path) -> Failure | None:

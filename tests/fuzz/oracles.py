@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from gpumon_static.bounds.reading import bounded
 from gpumon_static.collect.readers import Readers
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import Config
@@ -50,7 +51,7 @@ def config(content: bytes, directory: Path) -> None:
 def answer(content: bytes, _directory: Path) -> None:
     """A reading of clean, bounded lines and finite numbers, or a status with one clear line."""
     try:
-        reading = Readers(lambda: seeds.NOW).parse(host_config("node1"), content)
+        reading = bounded(Readers(lambda: seeds.NOW).parse(host_config("node1"), content))
     except HostError as error:
         assert error.status in Status
         assert error.status is not Status.OK

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import NOT_FOR_OTHERS, make_directory, open_private
+from gpumon_static.store.history import consistency
 
 WAIT_S = 20.0
 """For another process that writes: a run, an import."""
@@ -103,7 +104,8 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
         connection = _open_for_writing(path)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            yield connection
+            with _fitting(path, connection):
+                yield connection
             connection.execute("COMMIT")
         finally:
             # Without a COMMIT this undoes everything.
@@ -111,6 +113,19 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, OSError) as error:
         kind = DamagedHistory if _is_damage(error) else HistoryError
         raise kind(f"cannot write {path}: {_reason(error)}") from error
+
+
+@contextmanager
+def _fitting(path: Path, connection: sqlite3.Connection) -> Iterator[None]:
+    """Turn what rows of a damaged file cause into `DamagedHistory`; an error of our own stays as it is."""
+    try:
+        yield
+    except consistency.ODD as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        if told := consistency.problem(connection):
+            raise DamagedHistory(f"{path} is damaged: {told}") from error
+        raise
 
 
 def put_aside(path: Path, now: datetime) -> Path:
@@ -140,7 +155,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         connection = _open_for_reading(path)
         try:
             _check_version(path, connection)
-            yield connection
+            with _fitting(path, connection):
+                yield connection
         finally:
             connection.close()
     except sqlite3.Error as error:

@@ -1,0 +1,58 @@
+"""Whether the rows of a history fit together: asked only when something went wrong that SQLite does not see.
+
+SQLite checks its pages, not what is in them: a number may be a text, and a GPU may name a host that is not
+there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+ODD = (KeyError, IndexError, TypeError, ValueError, OverflowError, StopIteration)
+"""What reading rows that do not fit together raises."""
+
+_NUMBERS = ("integer", "real", "null")
+_REFERENCES = {"host": "hosts", "model": "models", "gpu": "gpus", "user": "users", "crew": "crews"}
+"""Columns that hold the number of a row elsewhere."""
+
+
+def problem(connection: sqlite3.Connection) -> str | None:
+    """The first thing that does not fit, in a few words; None where all does."""
+    try:
+        return next(_problems(connection), None)
+    except sqlite3.Error as error:
+        return str(error)
+
+
+def _problems(connection: sqlite3.Connection) -> Iterator[str]:
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    for table in tables:
+        columns = list(connection.execute(f"PRAGMA table_info({table})"))
+        for _, column, kind, *_ in columns:
+            if kind in ("INTEGER", "REAL"):
+                yield from _not_a_number(connection, table, column, kind)
+            if column in _REFERENCES:
+                yield from _not_there(connection, table, column)
+    for (members,) in connection.execute("SELECT members FROM crews"):
+        known = {str(number) for (number,) in connection.execute("SELECT id FROM users")}
+        if not isinstance(members, str) or not set(members.split()) <= known:
+            yield "a row of crews names a user that is not there"
+
+
+def _not_a_number(connection: sqlite3.Connection, table: str, column: str, kind: str) -> Iterator[str]:
+    right = _NUMBERS if kind == "REAL" else ("integer", "null")
+    marks = ", ".join("?" for _ in right)
+    query = f"SELECT 1 FROM {table} WHERE typeof({column}) NOT IN ({marks}) LIMIT 1"  # noqa: S608 (our own names)
+    if connection.execute(query, right).fetchone():
+        yield f"a row of {table} has no number for its {column}"
+
+
+def _not_there(connection: sqlite3.Connection, table: str, column: str) -> Iterator[str]:
+    other = _REFERENCES[column]
+    query = (
+        f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608 (our own names)
+        f" AND {column} NOT IN (SELECT id FROM {other}) LIMIT 1"
+    )
+    if connection.execute(query).fetchone():
+        yield f"a row of {table} names one of {other} that is not there"
