@@ -29,6 +29,21 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_show_needs_neither_pandas_nor_paramiko(tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[common]\nhosts = ['n1']\n")
+    snapshot.write(tmp_path / "data/load_data.csv", [reading("n1", [gpu()])])
+    code = (
+        "import sys; from gpumon_static.__main__ import run\n"
+        f"sys.argv = ['gpumon-static', 'show', '-c', r'{tmp_path}/config.ini']\n"
+        "try: run()\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "print(sorted({'pandas', 'numpy', 'paramiko', 'cryptography', 'jinja2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "A100" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_every_command_has_a_help_text_of_its_own() -> None:
     commands = re.findall(r"^  (\w+) +\S", gpumon("--help").stdout.split("Commands:")[1], re.MULTILINE)
     assert {"fetch", "render", "demo"} <= set(commands)

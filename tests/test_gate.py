@@ -231,7 +231,7 @@ def test_the_words_of_a_host_that_failed_are_bounded_and_clean(tmp_path: Path) -
     bad = snapshot.read(settings.csv_path)[0]
     assert bad.error is not None
     assert bad.error.startswith("it said: [31m\ufffdxxx")
-    assert len(bad.error) == 400
+    assert len(bad.error) == 2000
 
 
 def test_an_error_of_ours_is_one_line_of_that_host() -> None:
@@ -242,7 +242,7 @@ def test_an_error_of_ours_is_one_line_of_that_host() -> None:
     assert (found.status, found.fetched_at) == (Status.ERROR, NOW)
     assert found.error is not None
     assert found.error.startswith("ValueError: no good xxx")
-    assert len(found.error) == 400
+    assert len(found.error) == 2000
 
 
 def test_a_database_that_holds_worse_is_read_within_the_bounds_of_now(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ any_texts = (
 any_wholes = (
     st.integers(-2, 8)
     | st.integers()
-    | st.sampled_from([2**31, 2**32, 2**63, 2**64, -(2**63), 10**30, 10**400, -(10**4400)])
+    | st.sampled_from([2**31, 2**32, 2**63, 2**64, -(2**63), 10**30, 10**400])
+    # Too long for Python to write it, also in a report of hypothesis.
+    | st.none().map(lambda _: -(10**4400))
 )
 any_numbers = (
     st.floats(0, 100)

@@ -14,8 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import NOT_FOR_OTHERS, write_atomic
@@ -41,15 +39,16 @@ def write(path: Path, readings: Iterable[HostReading]) -> None:
 
 
 def to_csv(readings: Iterable[HostReading]) -> str:
+    # Half a second to import: only for who writes.
+    import pandas as pd
+
     frame = pd.DataFrame(_rows(readings), columns=COLUMNS, dtype=str)
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
 def read(path: Path) -> list[HostReading]:
     """Raises `GpumonError`, with what is wrong, for a file that is not a whole snapshot."""
-    frame = _frame(path)
-    records: list[dict[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
-    rows = [_Row(line, cells) for line, cells in enumerate(records, start=2)]
+    rows = _table(path, _text(path))
     try:
         hosts = [list(group) for _, group in groupby(rows, key=lambda row: row.cells["host"])]
         return [bounded(_reading(group)) for group in hosts]
@@ -57,7 +56,7 @@ def read(path: Path) -> list[HostReading]:
         raise GpumonError(f"{path}: {error}; `gpumon-static fetch` writes it anew") from error
 
 
-def _frame(path: Path) -> pd.DataFrame:
+def _text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -73,29 +72,26 @@ def _frame(path: Path) -> pd.DataFrame:
         raise GpumonError(f"{path} is not a file of gpumon-static: it has no column {', '.join(missing[:3])}")
     if not text.endswith("\n"):
         raise GpumonError(f"{path} is cut off in its last line; run `gpumon-static fetch`")
-    _check_width(path, text)
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_filter=False, encoding="utf-8")
-    except ValueError as error:
-        raise GpumonError(f"{path} is damaged: {str(error).strip()}; run `gpumon-static fetch`") from error
-    for name in COLUMNS:
-        if name not in frame.columns:
-            frame[name] = ""
-    return frame
+    return text
 
 
-def _check_width(path: Path, text: str) -> None:
-    """pandas fills up a line that is too short, as if its cells were empty."""
-    width = None
+def _table(path: Path, text: str) -> list[_Row]:
+    """The lines as cells by column; a column that an older file does not have is empty."""
     # A cell may be longer than the limit of the module, in a file of 0.1.0.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(io.StringIO(text))
-    for row in reader:
-        width = width or len(row)
-        if len(row) != width:
-            raise GpumonError(
-                f"{path} is damaged: line {reader.line_num} has {len(row)} columns, not {width}"
-            )
+    header = next(reader)
+    empty = dict.fromkeys(COLUMNS, "")
+    rows = []
+    try:
+        for row in reader:
+            if len(row) != len(header):
+                told = f"line {reader.line_num} has {len(row)} columns, not {len(header)}"
+                raise GpumonError(f"{path} is damaged: {told}")
+            rows.append(_Row(reader.line_num, empty | dict(zip(header, row, strict=True))))
+    except csv.Error as error:
+        raise GpumonError(f"{path} is damaged: {error}; run `gpumon-static fetch`") from error
+    return rows
 
 
 # Writing

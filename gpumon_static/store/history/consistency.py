@@ -9,10 +9,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-ODD = (KeyError, IndexError, TypeError, ValueError, OverflowError, StopIteration)
+ODD = (AttributeError, LookupError, TypeError, ValueError, OverflowError, StopIteration)
 """What reading rows that do not fit together raises."""
 
-_NUMBERS = ("integer", "real", "null")
+_KINDS = {
+    "INTEGER": ("integer", "null"),
+    "REAL": ("integer", "real", "null"),
+    "TEXT": ("text", "null"),
+}
+"""What SQLite may have stored in a column of that kind."""
 _REFERENCES = {"host": "hosts", "model": "models", "gpu": "gpus", "user": "users", "crew": "crews"}
 """Columns that hold the number of a row elsewhere."""
 
@@ -30,8 +35,8 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
     for table in tables:
         columns = list(connection.execute(f"PRAGMA table_info({table})"))
         for _, column, kind, *_ in columns:
-            if kind in ("INTEGER", "REAL"):
-                yield from _not_a_number(connection, table, column, kind)
+            if kind in _KINDS:
+                yield from _of_another_kind(connection, table, column, kind)
             if column in _REFERENCES:
                 yield from _not_there(connection, table, column)
     for (members,) in connection.execute("SELECT members FROM crews"):
@@ -40,12 +45,12 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
             yield "a row of crews names a user that is not there"
 
 
-def _not_a_number(connection: sqlite3.Connection, table: str, column: str, kind: str) -> Iterator[str]:
-    right = _NUMBERS if kind == "REAL" else ("integer", "null")
+def _of_another_kind(connection: sqlite3.Connection, table: str, column: str, kind: str) -> Iterator[str]:
+    right = _KINDS[kind]
     marks = ", ".join("?" for _ in right)
     query = f"SELECT 1 FROM {table} WHERE typeof({column}) NOT IN ({marks}) LIMIT 1"  # noqa: S608 (our own names)
     if connection.execute(query, right).fetchone():
-        yield f"a row of {table} has no number for its {column}"
+        yield f"in a row of {table}, {column} is not {kind}"
 
 
 def _not_there(connection: sqlite3.Connection, table: str, column: str) -> Iterator[str]:
