@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.sshd import GpuHosts
 
@@ -18,7 +18,13 @@ pytest_plugins = ["tests.browser"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("gpumon", deadline=None, max_examples=100)
+# Speed is not what these tests are about: on a busy machine large examples come slowly.
+settings.register_profile(
+    "gpumon",
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
 settings.load_profile("gpumon")
 
 

@@ -58,7 +58,7 @@ from tests.builders import reading as a_reading
 from tests.command import gpumon, rows
 from tests.labs import lab
 from tests.sshd import GpuHosts
-from tests.wild import any_readings, any_texts
+from tests.wild import any_readings, any_texts, labs
 
 FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 LARGEST_PAGE = 3_000_000
@@ -559,8 +559,8 @@ def _setup(readings: Sequence[HostReading]) -> Config:
     return config(*(host_config(r.host, gpus=2, group="g") for r in readings))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(st.lists(any_readings, min_size=1, max_size=3, unique_by=lambda r: r.host))
+@settings(max_examples=40)
+@given(labs(3))
 def test_what_passed_the_gate_breaks_nothing(given: list[HostReading]) -> None:
     readings = [replace(bounded(reading), fetched_at=READ_AT) for reading in given]
     setup = _setup(readings)

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
@@ -16,7 +15,7 @@ from gpumon_static.model import Disk, Fault, HostReading, Machine, Status
 from gpumon_static.store import snapshot
 from gpumon_static.store.columns import COLUMNS
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
-from tests.wild import any_readings
+from tests.wild import labs
 
 CONTRACT = [
     "fetched_at", "host", "status", "error", "fetch_seconds", "driver_version", "cuda_version", "gpu_index",
@@ -26,7 +25,8 @@ CONTRACT = [
 ]  # fmt: skip
 
 
-@given(st.lists(any_readings, min_size=1, max_size=4, unique_by=lambda r: r.host))
+@settings(max_examples=60)
+@given(labs(4))
 def test_what_passed_the_gate_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, given: list[HostReading]
 ) -> None:

@@ -25,7 +25,8 @@ from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 
-SECRET = "correct-horse-battery-staple"
+# Of this test process only: others on this machine, which have it in their arguments, may run at the same time.
+SECRET = f"correct-horse-battery-{os.getpid()}"
 
 
 @contextmanager

@@ -158,3 +158,12 @@ any_readings = st.builds(
     note=maybe(any_texts),
 )
 """The host and the time are the collector's own."""
+
+
+def labs(most: int) -> st.SearchStrategy[list[HostReading]]:
+    """Readings of several hosts. Not by `unique_by`: a retry is reported with all of the above written out."""
+
+    def each_once(readings: list[HostReading]) -> list[HostReading]:
+        return list({reading.host: reading for reading in readings}.values())
+
+    return st.lists(any_readings, min_size=1, max_size=most).map(each_once)

@@ -70,6 +70,7 @@ def _run() -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as stop:
         click.echo("gpumon-static: interrupted", err=True)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         return 128 + (stop.number if isinstance(stop, Stopped) else signal.SIGINT)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1

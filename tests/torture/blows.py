@@ -49,7 +49,8 @@ def _interrupted(lab: Lab, words: tuple[str, ...], number: signal.Signals, after
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     told = first(lab.damage, lab.leftovers, lab.temporary_files)
-    if process.returncode not in (0, 128 + number):
+    # Python itself, before our first line and after our last one, ends by the signal.
+    if process.returncode not in (0, 128 + number, -number):
         told = f"exit {process.returncode}: {errors}"
     elif "Traceback" in errors:
         told = errors
