@@ -301,7 +301,7 @@ def test_a_frame_fills_the_screen_exactly() -> None:
         == "2 of 3 GPUs free · memory 17% · utilization 32% · 1 of 3 hosts failed · 1 not answered yet"
     )
     assert lines[3:9] == [
-        "Node  GPU  Model     Memory GiB  Mem  Util  Who",
+        "Host  GPU  Model     Memory GiB  Mem  Util  Who",
         "n1    all            40.0 / 160  25%   48%  1 of 2 free",
         "        0  A100 80G   40.0 / 80  50%   97%  alice 3 h",
         "        1  A100 80G    0.0 / 80   0%    0%  free",
