@@ -320,7 +320,7 @@ def test_scrolling_keeps_the_head_and_ends_at_the_end() -> None:
     lines, scroll = frame(view(scroll=10**6), setup(), NOW, 80, 8)
     texts = [line.plain.rstrip() for line in lines]
     assert len(texts) == 8
-    assert texts[3].startswith("Node")
+    assert texts[3].startswith("Host")
     assert "n3  timeout" in texts[5]
     assert scroll == 4
     assert frame(view(scroll=-5), setup(), NOW, 80, 8)[1] == 0
