@@ -39,7 +39,7 @@ def write(path: Path, readings: Iterable[HostReading]) -> None:
 
 
 def to_csv(readings: Iterable[HostReading]) -> str:
-    # Half a second to import: only for who writes.
+    # Half a second to import: only for writing.
     import pandas as pd
 
     frame = pd.DataFrame(_rows(readings), columns=COLUMNS, dtype=str)
