@@ -15,7 +15,7 @@ def run() -> None:
 
 
 def end_at_once(number: int, _frame: FrameType | None) -> None:
-    """While importing, nothing is to be tidied up."""
+    """Exit without cleaning up: while modules are imported there is nothing to clean up."""
     os.write(2, b"gpumon-static: interrupted\n")
     os._exit(128 + number)
 

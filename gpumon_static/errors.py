@@ -1,4 +1,4 @@
-"""The errors a person may see, and the exit status each one ends the command with.
+"""The errors that users may see, and the exit status of each.
 
 GpumonError           1   could not do it; nothing was changed
 ├── ConfigError       2   config.ini is wrong; every problem is listed
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class GpumonError(Exception):
-    """Its text is what the user reads: a sentence, without a traceback."""
+    """An error whose text is shown to the user: a sentence, without a traceback."""
 
     exit_code = 1
 
 
 class ConfigError(GpumonError):
-    """`problems` has them all; the text lists the first ones, each cut to a readable length."""
+    """A wrong config. `problems` has all; the text lists the first ones, each cut to a readable length."""
 
     exit_code = 2
     MOST_SHOWN = 20

@@ -1,4 +1,4 @@
-"""Write files so that nobody ever sees half of one, and make those that are for the collector only."""
+"""Write files in one step, so that half of one is never seen; create files for the collector only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpumon_static.errors import GpumonError
 LEFTOVER_AGE = 3600.0
 NOT_FOR_OTHERS = "it is for the user who runs fetch, and for the group that paths.data_group names"
 PRIVATE_BITS = 0o640
-"""The most that a private file may have: its group reads it where the config says so."""
+"""The most that a private file may have: its group reads it where the config sets one."""
 
 
 def write_for_web(files: Mapping[Path, str]) -> None:
@@ -61,7 +61,7 @@ def write_all(files: Mapping[Path, bytes], *, private: bool = False) -> None:
 
 
 def make_directory(directory: Path, *, private: bool) -> None:
-    """Ours to write, whatever the umask; a directory that is there keeps its mode."""
+    """Create a directory that its owner can write, whatever the umask; an existing one keeps its mode."""
     directory.mkdir(mode=0o700 if private else 0o755, parents=True, exist_ok=True)
 
 
@@ -74,7 +74,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def give_to_owner_of_directory(handle: int, path: Path) -> None:
-    """What root makes in the collector's directory is the collector's: it could not open it else."""
+    """Give a file that root creates to the collector, which could not open it otherwise."""
     owner = path.parent.stat()
     if os.geteuid() == 0 and os.fstat(handle).st_uid == 0 and owner.st_uid != 0:
         os.fchown(handle, owner.st_uid, owner.st_gid)
@@ -82,7 +82,7 @@ def give_to_owner_of_directory(handle: int, path: Path) -> None:
 
 @contextmanager
 def _told(path: Path, more: str = "") -> Iterator[None]:
-    """An OSError becomes the line that a user reads, with the path in it."""
+    """Turn an OSError into the line that the user reads, with the path in it."""
     try:
         yield
     except OSError as error:
@@ -101,7 +101,7 @@ def _stage(temporary: Path, path: Path, data: bytes, private: bool) -> None:
     make_directory(path.parent, private=private)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    # Made by os.open, so that a new file of the site is readable as the umask allows.
+    # Created by os.open, so that a new file of the site is readable as the umask allows.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
@@ -114,7 +114,7 @@ def _stage(temporary: Path, path: Path, data: bytes, private: bool) -> None:
 
 
 def _make_alike(handle: int, before: os.stat_result, private: bool) -> None:
-    """The mode of the file that is replaced, and its owner and group where those are ours to give."""
+    """Copy the mode of the file that is replaced, and its owner and group where that is allowed."""
     now = os.fstat(handle)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         with suppress(PermissionError):
@@ -138,7 +138,7 @@ def _put_in_place(staged: Mapping[Path, Path]) -> None:
 
 
 def _clear_leftovers(path: Path) -> None:
-    """What a killed run left here, long after any run that could still be at work on it."""
+    """Remove temporary files of killed runs, long after any run could still use them."""
     for leftover in path.parent.glob(f".{path.name}.*.tmp"):
         with suppress(OSError):
             if time.time() - leftover.stat().st_mtime > LEFTOVER_AGE:
@@ -146,7 +146,7 @@ def _clear_leftovers(path: Path) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """The rename itself outlives a power cut only once the directory is on the disk."""
+    """Flush the directory: only then does the rename survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

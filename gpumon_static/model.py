@@ -1,8 +1,8 @@
-"""What a host said, as frozen records. Imports nothing of ours.
+"""What a host reported, as frozen records. Imports nothing of ours.
 
-`None` always means "not known": nvidia-smi said `N/A`, or the tag was missing. It never means zero.
+`None` always means "not known": nvidia-smi reported `N/A`, or the tag was missing. It never means zero.
 Texts are single lines without control characters and never empty, and numbers are in the range of their unit:
-collect/gate.py sees to that.
+collect/gate.py ensures that.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ STATUS_MEANINGS = {
     Status.DRIVER: "nvidia-smi cannot talk to the driver",
     Status.NO_GPUS: "nvidia-smi finds no GPU",
     Status.BAD_OUTPUT: "the answer was cut off, too long, or not what nvidia-smi prints",
-    Status.ERROR: "anything else; `error` has it in words",
+    Status.ERROR: "anything else; the `error` line explains it",
 }
 
 
 GONE = "gone"
-"""`Process.state` of a PID that nvidia-smi names and ps does not know."""
+"""`Process.state` of a PID that nvidia-smi lists and ps does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is wrong with a GPU: the name of a rule in health.py, and what was seen."""
+    """Something that is wrong with a GPU: the name of a rule in rules.py, and what was seen."""
 
     rule: str
     detail: str | None = None
@@ -137,7 +137,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The computer around the GPUs."""
+    """The host around the GPUs: CPU, RAM, disks."""
 
     cpu_count: int | None = None
     load_1m: float | None = None
@@ -167,9 +167,9 @@ class HostReading:
     gpus: tuple[Gpu, ...] = ()
     machine: Machine = field(default_factory=Machine)
     warning: str | None = None
-    """What nvidia-smi said beside good data, such as a corrupt infoROM."""
+    """What nvidia-smi printed beside good data, such as a corrupt infoROM."""
     note: str | None = None
-    """No fault: how the reading was made, where that is not as usual, and what the gate left out of it."""
+    """How the reading was made, where that is unusual, and what the gate left out of it. Not a fault."""
 
     @property
     def ok(self) -> bool:

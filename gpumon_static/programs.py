@@ -1,4 +1,4 @@
-"""Programs that we start: bounded in time and in bytes, and never left behind."""
+"""Run programs, bounded in time and in bytes, and never leave one running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOOK_EVERY = 0.25
 """Seconds. A program that ends may leave its pipes to a child, such as ssh's ControlMaster."""
 
 Enough = Callable[[bytearray], bool]
-"""Asked each time that more output has come: is the answer complete? May raise."""
+"""Called each time that more output has come: whether the answer is complete. May raise."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Late(TimeoutError):
 
 
 class Programs:
-    """Those of one run. What a thread that hangs has started is ended too, when the run is."""
+    """The programs of one run. Those that a hung thread has started are ended too, with the run."""
 
     def __init__(self) -> None:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
@@ -121,7 +121,7 @@ def kill_with_descendants(process: subprocess.Popen[bytes]) -> None:
 
 
 def _descendants(root: int) -> list[int]:
-    """By /proc, where there is one."""
+    """The descendants of a process, from /proc; none where there is no /proc."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):

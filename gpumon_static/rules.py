@@ -5,7 +5,7 @@
     gpus-missing         `gpus = 8` in the config                   survey/faults.py
 
 A rule is a `FAULT`, which the page marks in amber and lists on top, or a `NOTICE`, which only the tooltip
-tells: what is common and harmless on many machines must not hide what is broken.
+shows: what is common and harmless on many hosts must not hide what is broken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rule:
     """What it is recognised by, for the docs."""
     severity: Severity = Severity.FAULT
     unusable: bool = False
-    """The GPU cannot be worked with, so it is never called free."""
+    """The GPU is not usable, so it is never called free."""
 
 
 RULES = {
@@ -51,7 +51,7 @@ RULES = {
             "unknown-error",
             "unknown error",
             "nvidia-smi gets errors instead of readings from this GPU. It is often the first sign of one that"
-            " falls off the bus; the kernel log (dmesg, NVRM: Xid) says more.",
+            " falls off the bus; the kernel log (dmesg, NVRM: Xid) has more.",
             "two or more readings are `Unknown Error`",
             unusable=True,
         ),
@@ -105,7 +105,7 @@ RULES = {
         Rule(
             "power-brake",
             "power brake",
-            "The power supply or the server has told the GPU to slow down. (The software power cap, at the"
+            "The power supply or the host signals the GPU to slow down. (The software power cap, at the"
             " card's own limit, is normal and not meant.)",
             "hardware power brake slowdown is active",
         ),
@@ -113,7 +113,7 @@ RULES = {
             "slowdown",
             "slowed down",
             "The hardware has cut the clocks to half or less: heat, power brake or too high a draw; this"
-            " driver does not say which.",
+            " driver does not report which.",
             "hardware slowdown is active and the driver does not report why",
         ),
         Rule(
@@ -131,7 +131,7 @@ RULES = {
         Rule(
             "pcie-width",
             "PCIe narrow",
-            "The link to the machine has fewer lanes than the card could use, while it works: copies are"
+            "The link to the host has fewer lanes than the card could use, while it works: copies are"
             " slower. A riser, a dirty contact, or a slot wired that way.",
             "fewer lanes than the card's maximum at 20 % utilization and more (a slower generation"
             " at rest is normal)",
@@ -152,7 +152,7 @@ RULES = {
         Rule(
             "persistence-off",
             "persistence off",
-            "The driver unloads when nobody uses the GPU, so that each job starts a second or more later."
+            "The driver unloads when no process uses the GPU, so that each job starts a second or more later."
             " nvidia-persistenced keeps it loaded.",
             "persistence mode is disabled",
             Severity.NOTICE,
@@ -160,13 +160,13 @@ RULES = {
         Rule(
             "gpus-missing",
             "GPUs missing",
-            "The host has fewer GPUs than `gpus` in the config says.",
+            "The host has fewer GPUs than `gpus` in the config.",
             "the host has fewer than its `gpus = N`",
         ),
         Rule(
             "driver-differs",
             "other driver",
-            "The host's driver is another than that of most hosts in its group.",
+            "The host's driver differs from that of most hosts in its group.",
             "the driver is not the one that most hosts of the `group` have",
             Severity.NOTICE,
         ),
@@ -175,7 +175,7 @@ RULES = {
 
 
 def marked(found: Iterable[Fault]) -> list[Fault]:
-    """Those to be marked. A name this version does not know comes from another one, and is marked too."""
+    """The faults to be marked. A rule of another version, unknown to this one, is marked too."""
     return [
         fault for fault in found if fault.rule not in RULES or RULES[fault.rule].severity is Severity.FAULT
     ]

@@ -1,4 +1,4 @@
-"""Text from anywhere as one safe line, and the few words that every output writes the same way."""
+"""Text from anywhere as one safe line, and the few formats that all outputs share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 LONGEST = 200
 DASH = "–"
-"""What is not known, for people."""
+"""What is not known, in texts for users."""
 
 Say = Callable[[str], None]
-"""Prints a line for the person who runs the command."""
+"""Prints a line for the user who runs the command."""
 
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 _DIGITS = re.compile(r"([0-9]+)")

@@ -1,4 +1,4 @@
-"""Times and lengths of time, as people and as files write them."""
+"""Times and lengths of time, as users and as files write them."""
 
 from __future__ import annotations
 

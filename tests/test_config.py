@@ -132,7 +132,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "[hosts.c]: unknown host in common.hosts; the nearest known one is [hosts.b]",
         "hosts.c.note: must be a quoted string, not 1",
         "hosts.b.grop: unknown key; the nearest known one is hosts.b.group",
-        "common.hosts: a is named twice",
+        "common.hosts: a is listed twice",
         f"key_filename: {tmp_path}/nokey cannot be read: No such file or directory",
     ]
 
@@ -151,8 +151,8 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         ("[common]\nhosts = ['a b']\n", "is not a host name"),
         ("[common]\nhosts = ['n[1-']\n", "is not a node set"),
         ("[common]\nhosts = ['n[1-99999]']\n", "20000 is the most"),
-        ("[common]\nhosts = ['a:1', 'a:2']\n", "a is named twice, as a:1 and as a:2"),
-        ("[common]\nhosts = ['gpu[1-3]', 'gpu2']\n", "gpu2 is named twice"),
+        ("[common]\nhosts = ['a:1', 'a:2']\n", "a is listed twice, as a:1 and as a:2"),
+        ("[common]\nhosts = ['gpu[1-3]', 'gpu2']\n", "gpu2 is listed twice"),
         ("common = 1\n", "common: must be a section"),
         ("hosts = ['a']\n", "the list of hosts is common.hosts"),
     ],

@@ -208,7 +208,7 @@ def test_a_port_that_does_not_speak_ssh(gpu_hosts: GpuHosts, tmp_path: Path) -> 
         threading.Thread(target=greet, daemon=True).start()
         done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, f"127.0.0.1:{port}"))
     assert_failed(
-        done, tmp_path, "127.0.0.1", "error", "does not speak SSH; it said: 220 mail.lab.example ESMTP"
+        done, tmp_path, "127.0.0.1", "error", "does not speak SSH; it sent: 220 mail.lab.example ESMTP"
     )
 
 
@@ -224,7 +224,7 @@ def test_a_host_that_hangs_up_at_once(gpu_hosts: GpuHosts, tmp_path: Path) -> No
 
         threading.Thread(target=hang_up_twice, daemon=True).start()
         done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, f"127.0.0.1:{port}"))
-    assert_failed(done, tmp_path, "127.0.0.1", "refused", "hung up before the login, twice")
+    assert_failed(done, tmp_path, "127.0.0.1", "refused", "closed the connection before the login, twice")
 
 
 def test_a_hung_nvidia_smi(gpu_hosts: GpuHosts, tmp_path: Path) -> None:

@@ -348,7 +348,7 @@ def test_a_login_comes_from_the_address_or_from_netrc(page: Path, home: Path) ->
     with serving(page) as web:
         web.login = "Basic bGFiOnMzY3JldA=="
         there = web.url.removeprefix("http://")
-        with pytest.raises(GpumonError, match="wants a name and password"):
+        with pytest.raises(GpumonError, match="requires name and password"):
             Source(f"http://{there}/lab/").read(NOW)
         assert Source(f"http://lab:s3cret@{there}/lab/").read(NOW)[0]["version"] == 1
         assert Source(f"http://lab:s3cret@{there}/").read(NOW)[0]["version"] == 1

@@ -44,13 +44,13 @@ def temperature(**values: str) -> str:
 
 
 BROKEN = [
-    ("lost", leaf("fb_memory_usage/used", "GPU is lost"), "its readings say: GPU is lost"),
-    ("lost", leaf("utilization", "[GPU is lost]"), "its readings say: GPU is lost"),
-    ("lost", "GPU is lost", "its readings say: GPU is lost"),
+    ("lost", leaf("fb_memory_usage/used", "GPU is lost"), "nvidia-smi reports: GPU is lost"),
+    ("lost", leaf("utilization", "[GPU is lost]"), "nvidia-smi reports: GPU is lost"),
+    ("lost", "GPU is lost", "nvidia-smi reports: GPU is lost"),
     (
         "needs-reset",
         leaf("temperature/gpu_temp", "GPU requires reset"),
-        "its readings say: GPU requires reset",
+        "nvidia-smi reports: GPU requires reset",
     ),
     ("needs-reset", leaf("gpu_recovery_action", "Reset"), "the driver asks for: Reset"),
     ("needs-reset", leaf("gpu_recovery_action", "Drain and Reset"), "the driver asks for: Drain and Reset"),
@@ -113,8 +113,8 @@ BROKEN = [
         temperature(memory_temp="96 C", gpu_temp_max_mem_threshold="95 C"),
         "memory 96 °C, its limit is 95 °C",
     ),
-    ("fan", leaf("fan_speed", "Unknown Error"), "nvidia-smi says: unknown error"),
-    ("fan", leaf("fan_speed", "ERR!"), "nvidia-smi says: err!"),
+    ("fan", leaf("fan_speed", "Unknown Error"), "nvidia-smi reports: unknown error"),
+    ("fan", leaf("fan_speed", "ERR!"), "nvidia-smi reports: err!"),
     ("fan", leaf("fan_speed", "0 %") + temperature(gpu_temp="84 C"), "0 % at 84 °C"),
     ("pcie-width", link("8x", "97 %"), "x8 of x16"),
     ("pcie-width", link("1x", "20 %"), "x1 of x16"),

@@ -257,7 +257,7 @@ def test_a_collector_that_is_no_member_is_told_what_root_has_to_do(
     command = f"sudo chgrp -R www-data {data} && sudo chmod g+rxs {data}"
     told = as_nobody(script, first=first).splitlines()
     assert told == [
-        f"paths.data_group: {data} is not of the group www-data; then: {command}",
+        f"paths.data_group: {data} does not belong to group www-data; then: {command}",
         f"other users could read or lock {data}: fixed",
     ]
     assert finding(folder).next == (command,)

@@ -519,8 +519,11 @@ def test_a_process_name_cannot_end_the_answer(forged: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "said nothing"),
-        ("This account is currently not available.\n", "it said: This account is currently not available."),
+        ("", "it printed nothing"),
+        (
+            "This account is currently not available.\n",
+            "it printed: This account is currently not available.",
+        ),
         ("@@gpumon begin 1 ab\n@@gpumon ab smi\n<nvidia", "cut off in section 'smi'"),
         ("@@gpumon begin 1 ab\n", "cut off in section 'begin'"),
     ],

@@ -66,7 +66,7 @@ def shown(
 
 def test_the_whole_table_as_a_person_sees_it() -> None:
     assert shown(width=80, me="bob") == [
-        "Node   GPU  Model     Memory GiB  Mem  Util  Who",
+        "Host   GPU  Model     Memory GiB  Mem  Util  Who",
         "gpu01  all            60.0 / 240  25%   32%  1 of 3 free",
         "         0  A100 80G   40.0 / 80  50%   97%  alice 3 h",
         "         1  A100 80G    0.0 / 80   0%    0%  free",
@@ -108,7 +108,7 @@ def test_processes_are_a_line_each() -> None:
         [reading("n1", [busy_gpu(0, processes=two), gpu(1)])], width=100, processes=True, me="alice"
     )
     assert lines[:5] == [
-        "Node  GPU  Model     Memory GiB  Mem  Util  User            PID   GiB  Time  Process",
+        "Host  GPU  Model     Memory GiB  Mem  Util  User            PID   GiB  Time  Process",
         "n1    all            40.0 / 160  25%   48%  1 of 2 free",
         "        0  A100 80G   40.0 / 80  50%   97%  alice*         4711  40.0   3 h  python",
         "                                            ended process    12   1.0     –  a.out",
@@ -118,7 +118,7 @@ def test_processes_are_a_line_each() -> None:
 
 def test_details_and_times() -> None:
     lines = shown([reading("n1", [gpu(0, fan_percent=30.0)])], details=True, seen=True)
-    assert lines[0].split() == "Node GPU Model Memory GiB Mem Util Fan Temp Power W Seen Who".split()
+    assert lines[0].split() == "Host GPU Model Memory GiB Mem Util Fan Temp Power W Seen Who".split()
     assert lines[1].split("  ")[-5:] == ["30%", "31°C", " 52/400", "2 min", "free"]
 
 
@@ -187,7 +187,7 @@ def test_it_fits_the_width(width: int, look: dict[str, Any]) -> None:
     assert lines[1].startswith("node00")
     assert lines[-1].startswith("Data of ")
     assert any(line.endswith("…") for line in lines) is (width == 60 or (bool(look) and width < 200))
-    assert all(word in lines[0] for word in ("Node", "GPU", "Memory GiB", "Util"))
+    assert all(word in lines[0] for word in ("Host", "GPU", "Memory GiB", "Util"))
     assert ("Model" in lines[0]) is (width == 200 or not look)
 
 
@@ -196,7 +196,7 @@ LONG = process(user="a-rather-long-user-name", name="/opt/conda/envs/experiment/
 
 def test_old_data_says_so() -> None:
     assert shown(now=NOW + timedelta(hours=2))[-1].startswith("STALE DATA of ")
-    assert shown(now=NOW + timedelta(hours=2))[-1].endswith("2 h ago: does fetch still run?")
+    assert shown(now=NOW + timedelta(hours=2))[-1].endswith("2 h ago: fetch seems to have stopped")
 
 
 def test_names_cannot_reach_the_terminal() -> None:
@@ -228,7 +228,7 @@ def lab(tmp_path: Path) -> Path:
 
 def test_in_a_pipe_no_column_is_cut_off(lab: Path) -> None:
     lines = gpumon("show", "-p", "-d", "-t", cwd=lab).stdout.splitlines()
-    heads = "Node GPU Model Memory GiB Mem Util Fan Temp Power W Seen User PID GiB Time Process"
+    heads = "Host GPU Model Memory GiB Mem Util Fan Temp Power W Seen User PID GiB Time Process"
     assert lines[0].split() == heads.split()
     assert any(line.endswith("python") and len(line) > 80 for line in lines)
 

@@ -117,15 +117,21 @@ HEADER = ",".join(CONTRACT) + "\n"
         (HEADER.encode() + b"2025-01-01T00:00:00Z,a,o", "is cut off in its last line"),
         (HEADER.encode() + b"2025-01-01T00:00:00Z,a,ok\n", "line 2 has 3 columns, not 25"),
         (HEADER.encode() + b'2025-01-01T00:00:00Z,"a,ok\n', "is damaged"),
-        (HEADER.encode() + b"2025-01-01T00:00:00Z,a,fine" + b"," * 22 + b"\n", "line 2: 'fine' is no status"),
-        (HEADER.encode() + b"yesterday,a,ok" + b"," * 22 + b"\n", "line 2: 'yesterday' is no fetched_at"),
+        (
+            HEADER.encode() + b"2025-01-01T00:00:00Z,a,fine" + b"," * 22 + b"\n",
+            "line 2: 'fine' is not a valid status",
+        ),
+        (
+            HEADER.encode() + b"yesterday,a,ok" + b"," * 22 + b"\n",
+            "line 2: 'yesterday' is not a valid fetched_at",
+        ),
         (
             HEADER.encode() + b"2025-01-01T00:00:00Z,a,ok,,,,,0,,,many" + b"," * 14 + b"\n",
-            "line 2: 'many' is no gpu_utilization",
+            "line 2: 'many' is not a valid gpu_utilization",
         ),
         (
             HEADER.encode() + b"2025-01-01T00:00:00Z,a,ok,,,,,0,,,nan" + b"," * 14 + b"\n",
-            "line 2: 'nan' is no gpu_utilization",
+            "line 2: 'nan' is not a valid gpu_utilization",
         ),
     ],
 )

@@ -122,8 +122,8 @@ def test_of_proxy_command_and_proxy_jump_the_first_counts(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Host *\n  ProxyJump bastion\n", "ProxyJump goes round in circles at bastion"),
-        ("Host node9\n  ProxyJump a\nHost a\n  ProxyJump node9\n", "goes round in circles at node9"),
+        ("Host *\n  ProxyJump bastion\n", "ProxyJump loops at bastion"),
+        ("Host node9\n  ProxyJump a\nHost a\n  ProxyJump node9\n", "loops at node9"),
         ("Host *\n  Port ssh\n", "Port ssh of node9 is not a port number"),
         ("Host node9\n  ProxyJump a@@:x\n", "'a@@:x' is not a jump host"),
     ],
@@ -304,5 +304,5 @@ def test_an_include_that_cannot_be_read_is_passed_over_and_check_shows_it(
     assert (done.returncode, done.stderr) == (0, "")
     assert rows(tmp_path / "data/load_data.csv")[0]["gpu_uuid"] == "GPU-included"
     checked = gpumon("check", "-c", config)
-    assert f"Include {unreadable} cannot be read: Input/output error; passed over" in checked.stdout
+    assert f"Include {unreadable} cannot be read: Input/output error; skipped" in checked.stdout
     assert checked.returncode == 0, checked.stdout

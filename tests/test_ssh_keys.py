@@ -187,7 +187,7 @@ def test_a_passphrase_command_is_run_once_for_all_hosts(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (f"echo not-{SECRET}", "is not opened by what key_passphrase_command says"),
+        (f"echo not-{SECRET}", "cannot be decrypted with what key_passphrase_command prints"),
         (f"sh -c 'echo {SECRET} >&2; exit 7'", "key_passphrase_command failed with exit status 7"),
         ("true", "key_passphrase_command printed nothing"),
         (f"/no/such/{SECRET}", "key_passphrase_command could not be started: No such file or directory"),
@@ -241,7 +241,7 @@ def test_a_host_that_takes_no_password_says_what_it_takes(gpu_hosts: GpuHosts, t
     host = gpu_hosts.add_xml(xml())
     config = config_with(gpu_hosts, tmp_path, host, common=f"password_command = 'echo {SECRET}'\n")
     done = gpumon("fetch", "-c", config)
-    assert f"{host}: auth: takes no password for {gpu_hosts.user}; it offers: publickey" in done.stderr
+    assert f"{host}: auth: accepts no password for {gpu_hosts.user}; it offers: publickey" in done.stderr
     assert_no_secret(tmp_path, done.stderr)
 
 

@@ -87,7 +87,7 @@ def test_a_host_with_too_many_logins_at_once_is_tried_again_and_then_says_so(
         with held(server.port):
             done = gpumon("fetch", "-c", config)
         assert f"{host}: refused: {host}" in done.stderr
-        assert "hung up before the login" in done.stderr
+        assert "closed the connection before the login" in done.stderr
         assert "twice: sshd's MaxStartups or a firewall" in done.stderr
         assert server.log.read_text().count("drop connection") == 2
         wait = held(server.port)

@@ -301,7 +301,7 @@ def test_a_frame_fills_the_screen_exactly() -> None:
         == "2 of 3 GPUs free · memory 17% · utilization 32% · 1 of 3 hosts failed · 1 not answered yet"
     )
     assert lines[3:9] == [
-        "Node  GPU  Model     Memory GiB  Mem  Util  Who",
+        "Host  GPU  Model     Memory GiB  Mem  Util  Who",
         "n1    all            40.0 / 160  25%   48%  1 of 2 free",
         "        0  A100 80G   40.0 / 80  50%   97%  alice 3 h",
         "        1  A100 80G    0.0 / 80   0%    0%  free",
@@ -320,7 +320,7 @@ def test_scrolling_keeps_the_head_and_ends_at_the_end() -> None:
     lines, scroll = frame(view(scroll=10**6), setup(), NOW, 80, 8)
     texts = [line.plain.rstrip() for line in lines]
     assert len(texts) == 8
-    assert texts[3].startswith("Node")
+    assert texts[3].startswith("Host")
     assert "n3  timeout" in texts[5]
     assert scroll == 4
     assert frame(view(scroll=-5), setup(), NOW, 80, 8)[1] == 0

@@ -1,8 +1,8 @@
-"""A reading within its bounds: what collect/gate.py makes of hosts' answers, and store/ of older files.
+"""A reading within its bounds: made of hosts' answers by collect/gate.py, and of older files by store/.
 
-A number out of its range is not known. A GPU, slice or process whose own number is out of range, or is there
-twice, is left out (the first one counts), and so is what is more than a list may hold. `HostReading.note`
-reports what it was.
+A number out of its range becomes unknown. A GPU, slice or process whose own number is out of range, or is
+listed twice, is left out (the first one counts), and so is what is more than a list may hold.
+`HostReading.note` reports what it was.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_EXAMPLES = 3
 _RULE = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _PLURALS = {"process": "processes"}
 _AS_IT_IS = {"uuid"}
-"""Scripts and shells are given it: a text that is not clean, too long or has a blank in it is not known."""
+"""Scripts and shells use it: a text that is not clean, too long or has a blank in it becomes unknown."""
 
 T = TypeVar("T")
 R = TypeVar("R", HostReading, Machine, Disk, Gpu, MigDevice, Process, Fault)
@@ -46,7 +46,7 @@ def bounded(reading: HostReading) -> HostReading:
 
 
 class _Bounds:
-    """One reading's way through the bounds: how much its lists may still take, and what was left out."""
+    """The state while one reading is bounded: how much room its lists have left, and what was left out."""
 
     def __init__(self) -> None:
         self._slices = MOST_SLICES
@@ -157,7 +157,7 @@ def _unless_same(made: tuple[T, ...], given: tuple[T, ...]) -> tuple[T, ...]:
 
 
 def _gpu_key(gpu: Gpu) -> int | None:
-    """CSV and page know a GPU by its index."""
+    """The index: CSV and page identify a GPU by it."""
     return gpu.index if INDEX.takes(gpu.index) else None
 
 
@@ -166,7 +166,7 @@ def _slice_key(mig: MigDevice) -> int | None:
 
 
 def _process_key(process: Process) -> tuple[int, str | None] | None:
-    """A process may be listed once for each of its types."""
+    """PID and type: a process may be listed once for each of its types."""
     return (process.pid, process.type) if PID.takes(process.pid) else None
 
 
@@ -175,7 +175,7 @@ def _disk_key(disk: Disk) -> str | None:
 
 
 def _fault_key(fault: Fault) -> str | None:
-    """Events and cells know a fault by its rule, which has the form of ours."""
+    """The rule: events and cells identify a fault by it. It must have the form of our rules."""
     return fault.rule if _RULE.fullmatch(fault.rule) else None
 
 

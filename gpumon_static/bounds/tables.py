@@ -19,7 +19,7 @@ class Range(NamedTuple):
     unit: str = ""
 
     def takes(self, value: float) -> bool:
-        """False for what is not a number or endless, too."""
+        """Whether the value is in range; false for NaN and infinity, too."""
         return self.least <= value <= self.most
 
     def known(self, value: N | None) -> N | None:

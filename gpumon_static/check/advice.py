@@ -27,7 +27,7 @@ def next_steps(host: HostConfig, step: Step, status: Status) -> tuple[str, ...]:
     if status is Status.TIMEOUT and step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
         reach = f"nc -vz -w 5 {host.address} {host.port or 22}"
         return (
-            f"is it on, and does a firewall let us in?  {reach}",
+            f"is it on, and does a firewall allow the port?  {reach}",
             f"only slow?  {section} connect_timeout = 30",
         )
     if status is Status.TIMEOUT:
@@ -47,7 +47,7 @@ def next_steps(host: HostConfig, step: Step, status: Status) -> tuple[str, ...]:
         Status.AUTH: (copy_id_line(host), f"then this must work without a question:  {ssh} true"),
         Status.NO_NVIDIA_SMI: (
             f"{ssh} 'command -v nvidia-smi; ls -l /usr/bin/nvidia-smi'",
-            "no GPU in it? take it out of common.hosts; no driver? install it",
+            "no GPU in it? remove it from common.hosts; no driver? install it",
         ),
         Status.DRIVER: (
             f"{ssh} 'nvidia-smi; cat /proc/driver/nvidia/version'",
@@ -60,7 +60,7 @@ def next_steps(host: HostConfig, step: Step, status: Status) -> tuple[str, ...]:
 
 
 def ssh_line(host: HostConfig, *more: str) -> str:
-    """The same way to the host, by hand."""
+    """The command line that reaches the host by hand."""
     if host.transport == "local":
         return "sh -c"
     words = ["ssh", *more]
@@ -79,7 +79,7 @@ def copy_id_line(host: HostConfig) -> str:
 def hidden_processes(host: HostConfig) -> tuple[str, ...]:
     return (
         f"{ssh_line(host)} 'findmnt -no OPTIONS /proc'   shows hidepid and, where it is set, gid",
-        f"let {host.user or 'the monitoring user'} be in that group, as root: usermod -aG GROUP USER",
+        f"add {host.user or 'the monitoring user'} to that group, as root: usermod -aG GROUP USER",
     )
 
 
@@ -98,7 +98,7 @@ def missing_gpus(host: HostConfig) -> tuple[str, ...]:
 def slow_nvidia_smi(host: HostConfig) -> tuple[str, ...]:
     return (
         f"{ssh_line(host)} 'time nvidia-smi'",
-        "mostly the driver is loaded anew each time: sudo systemctl enable --now nvidia-persistenced",
+        "most often the driver is loaded again each time: sudo systemctl enable --now nvidia-persistenced",
     )
 
 

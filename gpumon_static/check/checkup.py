@@ -1,4 +1,4 @@
-"""`gpumon-static check`: the doctor. Goes the way of a fetch to each host and tells every step of it."""
+"""`gpumon-static check`: connect to each host as fetch does, and report every step."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HostCheck:
     findings: tuple[Finding, ...]
     seconds: float | None = None
     status: str | None = None
-    """That of a fetch; None while the host is being asked."""
+    """The status that fetch would report; None while the host is being asked."""
 
     @property
     def mark(self) -> Mark:
@@ -77,11 +77,11 @@ def worst(findings: Sequence[Finding]) -> Mark:
 
 
 LONGEST_MARKER = 40
-"""Bytes; of what the probe prints when it starts a vendor's tool and when that has ended."""
+"""Bytes of the markers that the probe prints when it starts a vendor's tool and when that has ended."""
 
 
 class Record(Trace):
-    """What one host's steps told, and when."""
+    """Record of one host's steps: what each reported, and when."""
 
     def __init__(self, clock: Clock) -> None:
         self.findings: dict[Step, Finding] = {}
@@ -99,7 +99,7 @@ class Record(Trace):
         self.findings[step] = Finding(step, Mark.WARNING, told, next_)
 
     def received(self, output: bytearray) -> None:
-        """The probe says when it starts nvidia-smi and when that has ended: the time between is its time."""
+        """Measure nvidia-smi: the probe marks when it starts it and when it has ended."""
         if self.smi_seconds is not None:
             return
         # From a little before where the last look ended: a marker may come in two pieces.
@@ -152,7 +152,7 @@ class Checkup:
 
 
 def examine(host: HostConfig, read: Readers, record: Record) -> HostReading:
-    """A fetch of one host, looked at more closely; raises `HostError`."""
+    """Read one host as fetch does, and record each step; raises `HostError`."""
     try:
         return _examine(host, read, record)
     except HostError as failure:
@@ -181,19 +181,19 @@ def _look_at_ps(host: HostConfig, sections: Mapping[str, str], record: Record) -
         told = "other users' processes are hidden (hidepid): GPUs are seen, whose jobs they run is not"
         record.warn(Step.PS, told, *advice.hidden_processes(host))
     elif not table.entries:
-        record.warn(Step.PS, "no ps and no /proc: nobody's name will be shown", *advice.no_ps(host))
+        record.warn(Step.PS, "no ps and no /proc: no user names will be shown", *advice.no_ps(host))
     elif all(entry.elapsed_s is None for entry in table.entries.values()):
         record.warn(
             Step.PS, "ps lacks elapsed times: names are shown, run times are not", *advice.no_ps(host)
         )
     else:
-        record.done(Step.PS, "tells users and run times")
+        record.done(Step.PS, "reports users and run times")
 
 
 def _look_at_clock(host: HostConfig, sections: Mapping[str, str], record: Record) -> None:
     text = sections.get("clock", "").strip()
     if not text.isdecimal() or record.clock_read_at is None:
-        record.warn(Step.CLOCK, "the host did not tell its time")
+        record.warn(Step.CLOCK, "the host did not report its time")
         return
     off = round(int(text) - record.clock_read_at.timestamp())
     told = f"{abs(off)} s {'ahead' if off > 0 else 'behind'}" if abs(off) > 2 else "right"

@@ -27,7 +27,7 @@ WORDS = {Mark.OK: "ok", Mark.WARNING: "warning", Mark.FAILED: "FAILED", Mark.UNT
 
 
 def run_check(config: Config, hosts: Sequence[HostConfig], *, clock: Clock, as_json: bool) -> CheckReport:
-    """Checks and shows: a table that fills on a terminal, plain lines in a pipe, or JSON."""
+    """Run a check and show it: a table that fills on a terminal, plain lines in a pipe, or JSON."""
     console = Console()
     checkup = Checkup(config, hosts, clock)
     if as_json or not console.is_terminal:
@@ -71,7 +71,7 @@ def table(hosts: Sequence[HostCheck]) -> Table:
 
 def _cell(finding: Finding) -> Text:
     sign, style = SIGNS[finding.mark]
-    # The one column whose words tell more than its sign.
+    # The one column whose words matter more than its sign.
     words = f" {finding.told}" if finding.step == Step.GPUS and finding.mark is Mark.OK else ""
     return Text(sign, style=style).append(words, style="")
 

@@ -38,7 +38,7 @@ def _findings(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
     for file in sorted(strict):
         if not file.exists() and not Path("/etc/ssh/ssh_known_hosts").exists():
             scan = f"ssh-keyscan HOST... >> {shlex.quote(str(file))}   and compare the fingerprints"
-            yield Finding("known_hosts", Mark.WARNING, f"{file} is not there: no host is known", (scan,))
+            yield Finding("known_hosts", Mark.WARNING, f"{file} does not exist: no host is known", (scan,))
     for file in sorted({h.ssh_config for h in hosts if h.ssh_config and h.transport == "paramiko"}):
         for line in passed_over(file):
             yield Finding("ssh_config", Mark.WARNING, f"{file}: {line}")
@@ -63,7 +63,7 @@ def _directory(name: str, directory: Path) -> Finding:
 
 
 def _open_to_others(config: Config) -> Iterator[Finding]:
-    """Who can read the data or hold its lock and should not, and who should and cannot."""
+    """Findings on who can read the data or hold its lock and should not, and who should and cannot."""
     name, data = config.paths.data_group, config.paths.data
     try:
         entries = private.entries(config, private.group_id(config))
@@ -72,7 +72,7 @@ def _open_to_others(config: Config) -> Iterator[Finding]:
         yield Finding("data", Mark.FAILED, told, (f"sudo groupadd {shlex.quote(name or '')}",))
         return
     except OSError:
-        # Not ours to look at, which is told as "cannot write".
+        # Not readable for us, which is reported as "cannot write".
         return
     wide = [entry for entry in entries if entry.is_too_wide]
     if wide:
@@ -81,7 +81,7 @@ def _open_to_others(config: Config) -> Iterator[Finding]:
         names = ", ".join(entry.path.name for entry in wide)
         yield Finding("data", Mark.WARNING, f"other users can read or lock {names} in {data}", tuple(fixes))
     if name and entries and not entries[0].of_group:
-        told = f"{data} is not of the group {name}, which cannot read it"
+        told = f"{data} does not belong to group {name}, which cannot read it"
         yield Finding("data", Mark.WARNING, told, (private.group_command(config),))
 
 
@@ -93,6 +93,6 @@ def _room(name: str, directory: Path, there: Path) -> Finding:
     if free_mb < FULL_MB or (counts.f_files and not counts.f_favail):
         told = f"{directory}: the disk is full, {free} and {counts.f_favail} files are left"
         return Finding(name, Mark.FAILED, told, look_for)
-    made = "" if there == directory else ", will be made"
+    made = "" if there == directory else ", will be created"
     told = f"{directory}: writable by {getpass.getuser()}{made}, {free} free"
     return Finding(name, Mark.WARNING if free_mb < NARROW_MB else Mark.OK, told)

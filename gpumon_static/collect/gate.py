@@ -1,7 +1,7 @@
 """The only door out of collect/: every reading passes it once, those of hosts that failed as well.
 
-What has passed cannot break the CSV, the history, the page or anything else that comes after; `bounds/`
-states what that takes. It is done where the host is read, so that a wild answer costs that host's time.
+What has passed cannot break the CSV, the history, the page or anything else that comes after; `bounds/` has
+the limits. They are applied where the host is read, so that a bad answer costs that host's time.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gpumon_static.times import Clock
 
 
 def answer(host: str, read: Callable[[], HostReading], clock: Clock) -> HostReading:
-    """The host's reading, or why there is none. It raises nothing that `read` can raise."""
+    """Read the host: its reading, or why there is none. Raises nothing, whatever `read` raises."""
     started = time.monotonic()
     try:
         return bounded(read())
     except HostError as error:
         status, reason = error.status, error.reason
     except Exception as error:
-        # A fault of ours with one host must not take the others' readings away.
+        # A bug of ours with one host must not cost the readings of the others.
         status, reason = Status.ERROR, f"{type(error).__name__}: {error}"
     return failure(host, clock(), status, reason, round(time.monotonic() - started, 3))
 
@@ -32,5 +32,5 @@ def answer(host: str, read: Callable[[], HostReading], clock: Clock) -> HostRead
 def failure(
     host: str, at: datetime, status: Status, reason: str, seconds: float | None = None
 ) -> HostReading:
-    """`seconds`: spent on the host, where it was asked at all."""
+    """The reading of a host that failed. `seconds`: spent on the host, where it was asked at all."""
     return bounded(HostReading(host, at, status, reason, seconds))

@@ -1,4 +1,4 @@
-"""This machine, without SSH."""
+"""Read the collector itself, without SSH."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LocalReader:
 
     def __call__(self, host: HostConfig, trace: Trace) -> bytes:
         for step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
-            trace.done(step, "this machine, without SSH")
+            trace.done(step, "the collector itself, without SSH")
         try:
             finished = self.programs.run(
                 ["sh", "-s"],

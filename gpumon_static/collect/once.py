@@ -1,4 +1,4 @@
-"""What many hosts share and one of them has to make: a key, a known_hosts file, a jump host."""
+"""Make something once that many hosts share: a key, a known_hosts file, a jump host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Once(Generic[K, V]):
-    """Who asks first makes it; the others wait and get the same, be it a value or an error."""
+    """The first caller makes it; the others wait and get the same value or error."""
 
     def __init__(self, make: Callable[[K], V]) -> None:
         self._make = make

@@ -1,4 +1,4 @@
-"""How long a host may take, all in all, before it is taken to be stuck."""
+"""How long a host may take, all in all, before it counts as stuck."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gpumon_static.config.settings import HostConfig
 
 Patience = Callable[[HostConfig], float]
-"""Seconds after which a host's reader is taken to be stuck."""
+"""Seconds after which a host's reader counts as stuck."""
 
 SLACK = 2.0
 

@@ -1,4 +1,4 @@
-"""Which way leads to a host: the readers of a whole run, with all that its hosts share."""
+"""The readers of a run: how each host is reached, with all that the hosts share."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ class ReaderFactory:
     def open(self, secrets: SecretSource | None = None) -> Readers:
         """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used.
 
-        `secrets`: who tells passwords; by default the commands of the config are run here.
+        `secrets`: where passwords come from; by default the commands of the config are run here.
         """
         by_ssh = [host for host in self.hosts if host.transport == "paramiko"]
         programs = Programs()
         if not by_ssh:
             return Readers(self.clock, programs)
-        # paramiko is half of the time to start: a run without SSH does without it.
+        # Importing paramiko is half of the start: a run without SSH does not need it.
         from gpumon_static.collect.ssh.reader import open_reader
 
         return Readers(self.clock, programs, open_reader(self.config_path, by_ssh, programs, secrets))

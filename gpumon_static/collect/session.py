@@ -53,7 +53,7 @@ class Session:
     def read(self) -> HostReading:
         """Raises `HostError`; the next read then starts with a new connection."""
         if self._has_failed:
-            # A jump host that broke, or a host key that was missing, is remembered by the old ones.
+            # The old ones still have the jump host that broke, or the host key that was missing.
             self._end_own()
             self._readers = self._own = self._anew()
             self._has_failed = False
@@ -108,7 +108,7 @@ class Session:
     def _control_path(self) -> Path:
         """The socket of our master connection."""
         if self._directory is None:
-            # Short, whatever TMPDIR says: the path of a socket has room for a hundred letters.
+            # Short, whatever TMPDIR is: the path of a socket has room for a hundred letters.
             self._directory = tempfile.TemporaryDirectory(prefix="gpumon-", dir="/tmp")
         return Path(self._directory.name) / "ssh"
 
@@ -121,7 +121,7 @@ class Session:
             [*words[:at], "-N", *words[at:]], stdin=nowhere, stdout=nowhere, stderr=nowhere
         )
         end = time.monotonic() + self._host.connect_timeout
-        # Where it fails, the read itself fails too, and says why.
+        # Where it fails, the read itself fails too, with the reason.
         while not path.exists() and master.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         return master

@@ -1,4 +1,4 @@
-"""The steps on the way to a host's readings. `check` writes them down; `fetch` does without."""
+"""The steps on the way to a host's readings. `check` records them; `fetch` does not."""
 
 from __future__ import annotations
 

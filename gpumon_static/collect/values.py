@@ -47,7 +47,7 @@ _WATTS_PER = {"": 1, "w": 1, "mw": 1e-3, "kw": 1e3}
 
 
 def known(text: str | None) -> str | None:
-    """The text, or None where it is one of nvidia-smi's many ways to say that it does not know."""
+    """The text, or None where it is one of nvidia-smi's many texts for unknown."""
     if text is None:
         return None
     return _known(text) if len(text) > SHORT else _known_short(text)
@@ -86,7 +86,7 @@ def watts(text: str | None) -> float | None:
 
 
 def _scaled(text: str | None, factors: Mapping[str, float]) -> float | None:
-    """A unit that is new to us is taken for the usual one."""
+    """The factor of a unit; an unknown unit counts as the usual one."""
     found = _quantity(text)
     return found[0] * factors.get(found[1].lower(), 1) if found else None
 

@@ -1,4 +1,4 @@
-"""What a vendor is: the seam between the probe's sections and `Gpu` records."""
+"""The interface of a vendor: from the probe's sections to `Gpu` records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sections = Mapping[str, str]
 
 @dataclass(frozen=True)
 class VendorReport:
-    """All that a vendor's section of the probe says."""
+    """Everything read from a vendor's section of the probe."""
 
     gpus: tuple[Gpu, ...]
     driver_version: str | None = None
@@ -25,7 +25,7 @@ class VendorReport:
 class Vendor:
     name: str
     tool: str
-    """What is run, or read, on the host; for people."""
+    """What is run, or read, on the host; shown to users."""
     read: Callable[[Sections], VendorReport]
     """Raises `HostError` where there is no GPU of this vendor, or it cannot be read."""
     begins: bytes

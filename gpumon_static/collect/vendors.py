@@ -15,6 +15,6 @@ VENDORS: tuple[Vendor, ...] = (nvidia.VENDOR,)
 
 
 def read_gpus(sections: Mapping[str, str]) -> VendorReport:
-    """What the host's vendors say of its GPUs. Raises `HostError` where none of them has any."""
+    """The GPUs of a host, of all vendors. Raises `HostError` where none of them has any."""
     reports = [vendor.read(sections) for vendor in VENDORS]
     return reports[0]

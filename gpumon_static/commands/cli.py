@@ -198,7 +198,7 @@ def probe() -> None:
     help="Days of history to make up.",
 )
 def demo(directory: Path, port: int | None, hosts: int, gpus: int | None, seed: int, days: int) -> None:
-    """Try it without any GPU: a lab of SSH hosts on this machine.
+    """Try it without any GPU: a lab of SSH hosts on this computer.
 
     Starts the hosts, then runs the same fetch and render as cron would, over real SSH.
     """

@@ -98,7 +98,7 @@ def import_(config_path: Path | None, log: Path) -> None:
     """Import a log of rntop.
 
     Lines for which there are samples of our own are left out, so that a second time changes nothing.
-    Lines that cannot be read are counted, named and skipped.
+    Lines that cannot be read are counted, listed and skipped.
     """
     from gpumon_static.commands.history_reports import import_rntop
 
@@ -132,7 +132,7 @@ def backup(config_path: Path | None, target: Path) -> None:
     metavar="TIME",
     required=True,
     callback=_moment,
-    help="The last time that is right: a date, or so long ago (2h).",
+    help="The last time that is right: a date, or how long ago (2h).",
 )
 def repair(config_path: Path | None, last_right: int) -> None:
     """Drop what was recorded while the clock was ahead.

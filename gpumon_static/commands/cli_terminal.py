@@ -141,7 +141,7 @@ def top(
 
     \b
     Keys:  q quit   space pause   / filter   Esc clear the filter
-           sort by: n node  u utilization  m memory  c temperature  w power  f free first
+           sort by: n host  u utilization  m memory  c temperature  w power  f free first
            p processes   d details   arrows, PgUp, PgDn, Home, End scroll
 
     \b

@@ -22,7 +22,7 @@ COMPLETION = "_GPUMON_STATIC_COMPLETE"
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks the command to end: what is open is closed on the way out."""
+    """Raised when a signal ends the command: what is open is closed on the way out."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -34,11 +34,11 @@ def run_command() -> NoReturn:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     _complete()
-    _leave(_run())
+    _exit(_run())
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
-    # A second signal, or tidying up that takes too long, ends it at once.
+    # A second signal, or cleaning up that takes too long, ends it at once.
     for again in (signal.SIGINT, signal.SIGTERM):
         signal.signal(again, lambda *_: os._exit(128 + number))
     signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
@@ -47,7 +47,7 @@ def _stop(number: int, _frame: FrameType | None) -> None:
 
 
 def _complete() -> None:
-    """Where a shell asks for the words that may follow; click does this only in its own `main`."""
+    """Answer a shell's request for completions; click does this only in its own `main`."""
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
@@ -75,7 +75,7 @@ def _run() -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
     except BrokenPipeError:
-        # `| head` has seen enough; what is still to be flushed goes nowhere.
+        # The reader of the pipe is gone, as with `| head`; what is still to be flushed is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE_EXIT
     except Exception as error:
@@ -90,7 +90,7 @@ def _say(message: str, context: dict[str, Any]) -> None:
     click.echo(f"gpumon-static: {message}", err=True)
 
 
-def _leave(code: int) -> NoReturn:
+def _exit(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     if threading.active_count() > 1:

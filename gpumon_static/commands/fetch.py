@@ -29,7 +29,7 @@ def fetch(
     on_reading: Callable[[HostReading], None] = lambda _: None,
     say: Say = lambda _: None,
 ) -> list[HostReading]:
-    """Returns the readings of the hosts that were asked; the file has those of all."""
+    """Ask the hosts and keep the answers. Returns the readings of those asked; the file has all."""
     hosts = choose(config.hosts, only) if only else config.hosts
     make_private(config, say)
     with lock.only_one(config.paths.data / "fetch.lock", clock()):
@@ -46,13 +46,13 @@ def fetch(
         snapshot.write(config.csv_path, in_order)
         events = keep(config, in_order, readings, clock(), say)
         make_private(config, say)
-    # The lock is free again: a slow command must not keep the next run away.
+    # The lock is free again: a slow command must not block the next run.
     notify(events, config, say)
     return readings
 
 
 def last_statuses(csv_path: Path) -> dict[str, str]:
-    """Each host's status in the last run; none where the file cannot be read, which others tell."""
+    """Each host's status in the last run; none where the file cannot be read, which is reported elsewhere."""
     try:
         with csv_path.open(newline="", encoding="utf-8") as file:
             return {row["host"]: row["status"] for row in csv.DictReader(file)}
@@ -61,7 +61,7 @@ def last_statuses(csv_path: Path) -> dict[str, str]:
 
 
 def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> tuple[HostConfig, ...]:
-    """Those that failed last time at the end: a rack that is down does not hold up the living."""
+    """The hosts, those that failed last time at the end: a rack that is down does not delay the others."""
     told = [replace(host, was_late=last.get(host.name) == Status.TIMEOUT) for host in hosts]
     return tuple(sorted(told, key=lambda host: last.get(host.name, Status.OK) != Status.OK))
 

@@ -1,4 +1,4 @@
-"""`gpumon-static history`: a question to the database, its answer to the terminal."""
+"""`gpumon-static history`: query the database and print the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gpumon-static init`: a commented config.ini, and the lines that put it to work."""
+"""`gpumon-static init`: write a commented config.ini, and the lines for cron and nginx."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE = "config.example.ini"
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user said; None leaves the key at its default, as a comment."""
+    """The user's answers; None leaves the key at its default, as a comment."""
 
     hosts: str
     user: str | None = None
@@ -31,7 +31,7 @@ class Wishes:
 
 
 def write_config(directory: Path, wishes: Wishes) -> Config:
-    """Never overwrites; a config that would not load is not left behind."""
+    """Write the config. Never overwrites; a config that would not load is removed."""
     path = directory / "config.ini"
     if path.exists():
         raise GpumonError(f"{path} exists already; init never overwrites")
@@ -63,7 +63,7 @@ def config_text(wishes: Wishes) -> str:
 
 
 def _set(text: str, key: str, value: str) -> str:
-    """The first line of that key, commented out or not; what is said behind it stays."""
+    """The first line of that key, commented out or not; the comment after it stays."""
     line = re.compile(rf"^(?:# )?{key} = (?:\[.*\]|\"[^\"]*\")", re.MULTILINE)
     return line.sub(lambda _: f"{key} = {value}", text, count=1)
 

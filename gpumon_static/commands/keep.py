@@ -1,4 +1,4 @@
-"""What a run adds to the history and to the events, as far as its clock can be believed."""
+"""Add a run to the history and to the events, if its clock can be believed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpumon_static.text import Say
 def keep(
     config: Config, readings: Sequence[HostReading], asked: Sequence[HostReading], now: datetime, say: Say
 ) -> list[Event]:
-    """Returns what is new. `asked`: the readings of this run. Trouble is told, and never the end of a run."""
+    """Return the new events. `asked`: the readings of this run. Problems are reported and never end a run."""
     path = events_file.path_in(config.paths.data)
     memory = events_file.load_or_put_aside(path, now, say)
     recorded = {at.astimezone(UTC).replace(microsecond=0) for at in _recorded(config, memory.newest)}

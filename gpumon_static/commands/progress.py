@@ -1,4 +1,4 @@
-"""What `fetch` says while it runs: a bar on a terminal, a line per failed host under cron."""
+"""What `fetch` shows while it runs: a bar on a terminal, a line per failed host under cron."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FetchReport:
     def __init__(
         self, hosts: int, *, quiet: bool, verbose: bool, before: Mapping[str, str] | None = None
     ) -> None:
-        """`before`: each host's last status, to tell only of what changed since."""
+        """`before`: each host's last status, to report only what changed since."""
         self._hosts = hosts
         self._quiet = quiet
         self._verbose = verbose

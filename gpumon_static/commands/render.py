@@ -19,7 +19,7 @@ from gpumon_static.survey.pseudonyms import read_key
 
 
 def render(config: Config, now: datetime) -> Path:
-    """Everything is made and written before anything is replaced: a failure leaves all files as they were."""
+    """Render all files, then replace them together: a failure leaves all files as they were."""
     readings = snapshot.read(config.csv_path)
     branding = load_branding(config)
     needs_key = any(page.users == Tier.PSEUDONYMS for page in config.pages)
@@ -35,7 +35,7 @@ def render(config: Config, now: datetime) -> Path:
 
 
 def _past(config: Config, now: datetime) -> timelines.Past | None:
-    """The page does without where there is none; why, `fetch` and `history` tell."""
+    """The history; None where it cannot be read. `fetch` and `history` report why."""
     if not config.history.enabled:
         return None
     try:

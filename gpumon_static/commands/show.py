@@ -1,4 +1,4 @@
-"""What `show` does: read or ask, then print in the form that was asked for."""
+"""`gpumon-static show`: read the last fetch or ask the hosts, then print the table, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def as_json(survey: Survey, choice: Choice) -> str:
 
 
 def chosen_readings(survey: Survey, choice: Choice) -> list[HostReading]:
-    """For the form of load_data.csv."""
+    """The readings to print as CSV, in the form of load_data.csv."""
     readings = []
     for host in chosen(survey, choice).hosts:
         gpus = {place.gpu.index for place in host.places() if choice.takes(host, place)}
@@ -68,7 +68,7 @@ def chosen_readings(survey: Survey, choice: Choice) -> list[HostReading]:
 
 
 def ask_now(config: Config, choice: Choice, clock: Clock) -> list[HostReading]:
-    """Beside a fetch that may be running: no lock, and nothing is written."""
+    """Ask the hosts, beside a fetch that may be running: no lock, and nothing is written."""
     from gpumon_static.collect.engines.ask import ask
     from gpumon_static.collect.readers import ReaderFactory
 
@@ -77,7 +77,7 @@ def ask_now(config: Config, choice: Choice, clock: Clock) -> list[HostReading]:
 
 
 def allow_any_text() -> None:
-    """A terminal that is not UTF-8 shows a question mark for what it does not have."""
+    """Let a terminal that is not UTF-8 show a question mark for other characters."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 

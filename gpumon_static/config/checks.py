@@ -1,4 +1,4 @@
-"""The checks of config.ini's values: each takes a value or says, in words, what it should be."""
+"""The checks of config.ini's values: each returns the value, or raises with what it should be."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Check = Callable[[Any, Path], Any]
 MAIN_PAGE = "index.html"
 LONGEST_COMPARED = 120
 MOST_COMPARED = 2000
-"""Looking for the nearest name takes long: after so many comparisons there are no more hints."""
+"""Comparisons in the search for the nearest name, which is slow; after them no more hints are given."""
 EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed")
 
 
 class Wrong(ValueError):
-    """What a check says of a value it does not take."""
+    """Raised for a value that is not valid; its text is what the value must be."""
 
 
 def string(value: Any, _base: Path) -> str:
@@ -162,7 +162,7 @@ def boolean(value: Any, _base: Path) -> bool:
 
 
 def mount_points(value: Any, base: Path) -> tuple[str, ...]:
-    """They go to the hosts in a line of their own each."""
+    """Mount points; each is sent to the hosts in a line of its own."""
     listed = texts(value, base)
     for mount in listed:
         if not mount.startswith("/") or any(ord(letter) < 32 for letter in mount):
@@ -179,7 +179,7 @@ def rule_names(value: Any, base: Path) -> tuple[str, ...]:
 
 
 def duration(value: Any, _base: Path) -> int:
-    """Seconds: as a number, or as people say it."""
+    """Seconds: as a number, or as `90m` or `1h`."""
     try:
         return integer(1, 10**9)(value, _base) if isinstance(value, int) else parse_duration(value)
     except (ValueError, AttributeError, TypeError, OverflowError) as error:
@@ -190,7 +190,7 @@ def shown(value: Any) -> str:
     try:
         shown = repr(value)
     except (ValueError, RecursionError):
-        # Python writes no number of more than 4,300 digits, and no table in a table in a table for ever.
+        # Python refuses to write numbers of more than 4,300 digits, and values nested too deeply.
         return "a very large number" if isinstance(value, int) else "a very deep value"
     return shown if len(shown) <= 60 else shown[:57] + "..."
 

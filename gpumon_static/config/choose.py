@@ -1,4 +1,4 @@
-"""Which hosts of the config a command line names."""
+"""Choose hosts of the config by the names on a command line."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _read_tables(config_path: Path) -> dict[str, Any]:
 
 
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
-    """A section as it was written; what is no section is told elsewhere."""
+    """A section as it was written; a value in its place is reported elsewhere."""
     table = tables.get(name)
     return table if isinstance(table, dict) else {}
 
@@ -119,13 +119,13 @@ def _section(name: str, kind: type, table: Any, base: Path, problems: list[str])
 
 
 def _default(f: Field[Any], base: Path) -> Any:
-    """What stands in for a value that was refused, so that the checks after it go on."""
+    """The default in place of a value that was refused, so that the checks after it continue."""
     if f.default is MISSING:
         return ()
     try:
         return None if f.default is None else f.metadata["check"](f.default, base)
     except Wrong:
-        # A page's file has no default that would do.
+        # The file of a page has no usable default.
         return f.default
 
 
@@ -145,7 +145,7 @@ def _pages(
 
 
 def _users(table: Any, problems: list[str]) -> dict[str, str]:
-    """`[users]`: any login may stand there."""
+    """`[users]`: a name for each login; any login is a valid key."""
     if not isinstance(table, dict):
         problems.append("users: must be a section, [users], not a value")
         return {}
@@ -247,10 +247,10 @@ def _host(
 
 def _twice(first: HostEntry, second: HostEntry) -> str:
     if first == second:
-        return f"common.hosts: {first.name} is named twice"
+        return f"common.hosts: {first.name} is listed twice"
     return (
-        f"common.hosts: {first.name} is named twice, as {first} and as {second}; the page knows a host by its"
-        " name: give one of them a name of its own, with [hosts.NAME] address and port"
+        f"common.hosts: {first.name} is listed twice, as {first} and as {second}; the page identifies a host"
+        " by its name: give one of them a name of its own, with [hosts.NAME] address and port"
     )
 
 

@@ -18,7 +18,7 @@ MOST_HOSTS = 20_000
 MOST_IN_ALL = 100_000
 LONGEST_NAME = 255
 MOST_LETTERS = 120
-"""Of what the config says, in an error."""
+"""Of an entry of the config, in an error."""
 
 _IPV6_IN_BRACKETS = re.compile(r"^\[([0-9A-Fa-f:.]+(?:%\w+)?)\](?::(.*))?$")
 _NAME = re.compile(r"[\w.:%][\w.:%-]*")
@@ -27,7 +27,7 @@ _NOT_IN_USERS = re.compile(r"^-|[\s\x00-\x1f\x7f'`\";&<>|(){}$]|\\\Z")
 
 
 class BadHost(ValueError):
-    """Its text says what is wrong with an entry."""
+    """Raised for a bad entry; its text is what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ def with_port(name: str, port: int | None) -> str:
 
 
 def split_commas(text: str) -> list[str]:
-    """At the commas outside brackets: `a,gpu[1,3]` is two entries."""
+    """Split at the commas outside brackets: `a,gpu[1,3]` is two entries."""
     return [part.strip() for part in _split(text, ",") if part.strip()]
 
 
 def _split(text: str, at: str) -> list[str]:
-    """At these characters, where the next bracket is not a closing one."""
+    """Split at these characters, where the next bracket is not a closing one."""
     parts, end, is_inside = [], len(text), False
     for place in range(len(text) - 1, -1, -1):
         if text[place] in "[]":
@@ -101,7 +101,7 @@ def expand_nodeset(text: str) -> list[str]:
 
 
 def _check_size(text: str) -> None:
-    """Counts before anything is expanded: ten million hosts would take a minute and two gigabytes."""
+    """Count before anything is expanded: ten million hosts would take a minute and two gigabytes."""
     sizes = [_size(part) for part in _split(text, ",!&^")]
     if max(sizes) > MOST_HOSTS or sum(sizes) > MOST_IN_ALL:
         raise _too_many(text, sum(sizes))
@@ -161,7 +161,7 @@ def checked_name(name: str, entry: str | None = None) -> str:
 
 
 def checked_user(user: str) -> str:
-    """Users reach the command lines of ssh and of a ProxyCommand."""
+    """Check a user name: it becomes part of the command lines of ssh and of a ProxyCommand."""
     if len(user) > LONGEST_NAME or _NOT_IN_USERS.search(user):
         raise BadHost(f"{_shown(user)} is not a user name")
     return user

@@ -1,4 +1,4 @@
-"""What `config.ini` can say: the frozen `Config` that everything else is given. file.py reads it.
+"""The settings of `config.ini`: the frozen `Config` that everything else is given. file.py reads it.
 
 Each section is a dataclass whose fields are the section's keys: name, default, check and what it is for.
 A key with `per_host=True` may also stand in `[hosts.NAME]`. docs/config.md is generated from here.
@@ -39,7 +39,7 @@ from gpumon_static.config.hostlist import HostEntry
 
 SSH_CONFIG = "~/.ssh/config"
 USER_TIERS = ("names", "pseudonyms", "counts")
-"""How much a page tells about people, from most to least."""
+"""How much a page shows about users, from most to least."""
 
 
 def key(
@@ -64,7 +64,9 @@ class CommonConfig:
     hosts: tuple[HostEntry, ...] = key(
         MISSING, host_entries, "names, node sets (`gpu[01-08]`), `user@host:port`, `[::1]:2222`"
     )
-    user: str | None = key(None, user_name, "SSH user; else ssh_config's, else who runs fetch", per_host=True)
+    user: str | None = key(
+        None, user_name, "SSH user; else ssh_config's, else the user who runs fetch", per_host=True
+    )
     port: int | None = key(None, integer(1, 65535), "SSH port; else ssh_config's, else 22", per_host=True)
     key_filename: Path | None = key(
         None, path, "private key; else ssh_config's, the agent's, those in `~/.ssh`", per_host=True
@@ -91,11 +93,14 @@ class FetchConfig:
     transport: str = key(
         "paramiko",
         choice("paramiko", "openssh", "local"),
-        "built-in SSH, the `ssh` program, or this machine",
+        "built-in SSH, the `ssh` program, or no SSH: the collector itself",
         per_host=True,
     )
     host_keys: str = key(
-        "strict", choice("strict", "accept-new"), "`accept-new` learns unknown keys", per_host=True
+        "strict",
+        choice("strict", "accept-new"),
+        "`accept-new` accepts unknown keys and stores them",
+        per_host=True,
     )
     known_hosts: Path = key(
         "~/.ssh/known_hosts", path, "`/etc/ssh/ssh_known_hosts` is read too", per_host=True
@@ -116,7 +121,7 @@ class PathsConfig:
     data: Path = key("data", path, "directory of `load_data.csv`, `history.db` and `events.json`")
     site: Path = key("site", path, "directory of `index.html` and the files beside it")
     data_group: str | None = key(
-        None, string, "group whose members may read the data directory, as otherwise only its owner may"
+        None, string, "group that may read the data directory; without it, only its owner may"
     )
 
 
@@ -140,7 +145,7 @@ class HistoryConfig:
 
 @dataclass(frozen=True)
 class PageConfig:
-    """One of [[site.pages]]; what it does not say is as in [site]."""
+    """One of [[site.pages]]; what it does not set is as in [site]."""
 
     file: str = key("", page_file, "name of the page; `index.html` changes the main page")
     title: str | None = key(None, string, "its title; by default that of `[site]`")
@@ -200,14 +205,14 @@ class HostConfig:
     key_passphrase_command: tuple[str, ...] | None = field(default=None, repr=False)
     password_command: tuple[str, ...] | None = field(default=None, repr=False)
     said: frozenset[str] = frozenset()
-    """The keys that config.ini sets for it; what it leaves open, ssh_config may say."""
+    """The keys that config.ini sets for it; the others may come from ssh_config."""
     group: str | None = None
     note: str | None = None
     gpus: int | None = None
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
     was_late: bool = False
-    """Not of the config: the last run waited in vain, and the probe is to look before it asks again."""
+    """Not of the config: the last run timed out here, so the probe looks for a hung nvidia-smi first."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +242,7 @@ class Config:
 
     @property
     def pages(self) -> tuple[PageConfig, ...]:
-        """All that a render writes, with everything said; index.html first, whether it is listed or not."""
+        """All pages that render writes, every value set; index.html first, whether it is listed or not."""
         site = self.site
         listed = {MAIN_PAGE: PageConfig(MAIN_PAGE)} | {page.file: page for page in site.pages}
         return tuple(

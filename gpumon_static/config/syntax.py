@@ -23,7 +23,7 @@ _HEADER = re.compile(r"\s*\[([^\[\]]*)\]")
 
 
 class TooMuch(ValueError):
-    """Its text says where a number has too many digits or a value is nested too deeply."""
+    """Raised where a number has too many digits or a value is nested too deeply; the text has the place."""
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def _loaded(text: str) -> dict[str, Any]:
 
 
 def _place(text: str, kind: type[Exception]) -> str:
-    """The line, and the key where it has one, at which tomli fails like this: it says neither."""
+    """The line, and the key where it has one, at which tomli fails like this: it reports neither."""
     lines = text.split("\n")
     good, bad = 0, len(lines)
     while bad - good > 1:

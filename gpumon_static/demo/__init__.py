@@ -1,4 +1,4 @@
-"""A lab to try everything on: SSH hosts on loopback that answer the real probe like GPU machines would.
+"""A lab to try everything on: SSH hosts on loopback that answer the real probe as GPU hosts would.
 
     lab.py       which hosts there are: a function of the spec (seed, hosts, gpus)
     jobs.py      who runs what on which GPU, when: a function of the lane and the time

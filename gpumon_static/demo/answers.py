@@ -1,8 +1,8 @@
-"""A reading to everything that the programs and /proc of its host say, as files by name.
+"""A reading to everything that the programs and /proc of its host contain, as files by name.
 
 nvidia-smi.xml   nvidia-smi -q -x          proc/loadavg   0.52 0.58 0.59 2/880 4242
 nvidia-smi.list  nvidia-smi -L             proc/stat      cpu0 ...
-failure          what nvidia-smi says instead, where the driver is broken
+failure          what nvidia-smi prints instead, where the driver is broken
 ps               1234  1001   03:25:11 Rl   mira     python3
 df               df -kP                    cpu-step       how far the CPU's counters go on, each time
 """

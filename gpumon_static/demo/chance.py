@@ -1,4 +1,4 @@
-"""Chance that repeats itself: dice and numbers that depend on names only, the same on every machine."""
+"""Repeatable chance: dice and numbers that depend on names only, the same on every computer."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def identity(*names: object) -> str:
 
 
 def _digest(size: int, names: tuple[object, ...]) -> bytes:
-    # Not hash(): that one is salted anew in every process.
+    # Not hash(): that one has another salt in every process.
     return hashlib.blake2b("/".join(map(str, names)).encode(), digest_size=size).digest()

@@ -5,7 +5,7 @@
         ...                     # fetch: real SSH, the real probe
         cluster.refresh(later)  # the hosts now answer as of that time
 
-`directory` gets the client's key and a known_hosts that knows the hosts.
+`directory` gets the client's key and a known_hosts with the hosts' keys.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ USER = "monitor"
 ADDRESS = "127.0.0.1"
 
 CONFIG_HEAD = """\
-# The demo lab of gpumon-static, written by `gpumon-static demo` and written anew by its next run.
+# The demo lab of gpumon-static, written by `gpumon-static demo`, and again by its next run.
 # The hosts are up only while that command runs; `gpumon-static demo --serve` keeps them up.
 
 [common]
@@ -46,7 +46,7 @@ hosts = [
 
 [fetch]
 workers = 16
-connect_timeout = 30             # seconds; all hosts are on this one machine
+connect_timeout = 30             # seconds; all hosts are on this computer
 host_keys = "strict"             # the keys of the demo hosts are in this file:
 known_hosts = "{known_hosts}"
 disks = ["/", "/data"]           # shown for each host, with how full they are
@@ -92,7 +92,7 @@ class DemoCluster:
         return tuple(host for host in self.hosts if host.fate is not Status.OK)
 
     def refresh(self, now: datetime) -> None:
-        """A command that has begun goes on with the answers it began with."""
+        """Let the hosts answer as of that time; a command that has begun keeps its answers."""
         before_last = self._root / f"answers-{self._refreshes - 1}"
         self._refreshes += 1
         fresh = self._root / f"answers-{self._refreshes}"
@@ -137,7 +137,7 @@ class DemoCluster:
         server.start()
 
     def _port_that_refuses(self) -> int:
-        """Bound, so that nobody else gets it, and not listening."""
+        """A port that is bound, so that no other program gets it, and not listening."""
         bound = self._stack.enter_context(socket.socket())
         bound.bind((ADDRESS, 0))
         return int(bound.getsockname()[1])

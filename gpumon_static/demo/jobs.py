@@ -39,13 +39,13 @@ class Habit(Enum):
     """Jobs and pauses, by day and by night."""
     BUSY = auto()
     HELD = auto()
-    """Somebody's memory is in it, and nothing computes."""
+    """A user holds memory, and nothing computes."""
     SHARED = auto()
     FREE = auto()
     DESKTOP = auto()
-    """A screen hangs on it, nothing else."""
+    """Only a screen is attached."""
     GONE = auto()
-    """The driver still names a process that ended long ago."""
+    """The driver still lists a process that ended long ago."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _parts(
     if lane.habit in (Habit.FREE, Habit.DESKTOP):
         return []
     if lane.habit is Habit.SHARED:
-        # Two rows on the same GPUs, of different people.
+        # Two rows on the same GPUs, of different users.
         return [(people[0::2], lane.places), (people[1::2], lane.places)]
     if len(lane.places) > 1 and lane.habit is Habit.NORMAL and chance.random() < ALONE:
         return [(people, (place,)) for place in lane.places]

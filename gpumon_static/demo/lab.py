@@ -87,7 +87,7 @@ SLICES = (
 
 ECC_ERRORS = Fault("ecc-errors", "uncorrected: 2 in DRAM")
 SLURM_GROUPS = {"language", "chemistry"}
-"""The others log in and start what they like."""
+"""On the others, users log in and start jobs directly."""
 
 SHOWN = (
     HostKind("vision", "vision", models.A100_SXM, ((4, BUSY), (1, HELD), (2, NORMAL), (1, FREE)),

@@ -1,6 +1,6 @@
 """A past for the demo lab: the runs of the last weeks, as if cron had always been there.
 
-The lab is a function of time, so its past is asked for, not played through. The further back, the fewer runs:
+The lab is a function of time, so any past run can be computed. The further back, the fewer runs:
 what is older than a week is kept as sums anyhow.
 """
 
@@ -30,13 +30,13 @@ GPUS_IN_SECONDS = 60
 """With more of them runs are rarer, so that a big lab is up soon as well."""
 LONGEST_STEP = 6 * HOUR
 PAUSES = ((12 * DAY, 6 * HOUR), (3 * DAY, 2 * HOUR), (9 * HOUR, 25 * MINUTE))
-"""So long ago the machine that runs cron was off, for so long."""
+"""How long ago the collector was off, and for how long."""
 FAILING_FOR = {Status.REFUSED: 2 * HOUR + 10 * MINUTE, Status.DRIVER: 26 * HOUR}
-"""Since when the hosts that fail on purpose do."""
+"""Since when the hosts that fail on purpose have failed."""
 
 
 def fill(config: Config, hosts: Sequence[DemoHost], now: datetime, days: int) -> int:
-    """Returns the number of runs. What the history has already is left as it is."""
+    """Add the past runs; return their number. What the history has already is left as it is."""
     end = int(now.timestamp())
     with writing(config.history_path) as connection:
         last = connection.execute("SELECT max(at) FROM runs").fetchone()[0] or 0

@@ -1,4 +1,4 @@
-"""Who works in the demo lab, when, and with which programs. All names are invented."""
+"""The users of the demo lab: when they work, and with which programs. All names are invented."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BLENDER = Program("/usr/local/blender/blender", (0.2, 0.6), (95, 100), (0.5, 5))
 class Group:
     people: tuple[DemoUser, ...]
     programs: tuple[Program, ...]
-    """What these people start; the more often, the more often it stands here."""
+    """Programs that these users start; one that is listed more often is started more often."""
 
 
 GROUPS = {

@@ -1,4 +1,4 @@
-"""`gpumon-static demo`: start the lab, then fetch and render as everywhere else."""
+"""`gpumon-static demo`: start the lab, then run the usual fetch and render."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def demo(
     port: int | None = None,
     days: int = 0,
 ) -> None:
-    """With a port (0: any that is free) the page is served and kept fresh until Ctrl-C.
+    """Run the demo. With a port (0: any that is free) the page is served and updated until Ctrl-C.
 
     `days`: how much of a past the lab has.
     """
@@ -117,7 +117,7 @@ def _keep_fresh(
             time.sleep(REFRESH_SECONDS)
             refresh(config, cluster, pipelines, clock, say)
     except KeyboardInterrupt:
-        # The way to end this, and no failure.
+        # The usual way to end this; not a failure.
         say("stopped")
 
 
@@ -127,13 +127,13 @@ def refresh(config: Config, cluster: DemoCluster, pipelines: Pipelines, clock: C
         pipelines.fetch(config, clock=clock)
         pipelines.render(config, clock())
     except GpumonError as error:
-        # Somebody tries `fetch` by hand at this moment: the next minute will do.
+        # A `fetch` by hand is running: the next minute will do.
         say(f"not refreshed: {error}")
 
 
 @contextmanager
 def _own(directory: Path) -> Iterator[None]:
-    """Nothing of somebody else's is written over, and no two demos share a directory."""
+    """Claim the directory: only a demo's files are overwritten, and no two demos share one."""
     marker = directory / MARKER
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -91,7 +91,7 @@ class SshServer:
         transport.add_server_key(self._host_key)
         self._transports = [t for t in self._transports if t.is_alive()] + [transport]
         session = _Session(self._client_key, lambda: self._environment(name), self._places)
-        # With an event it does not wait for the handshake, which takes the client's time too.
+        # With an event it does not wait for the handshake, which depends on the client.
         transport.start_server(event=threading.Event(), server=session)
 
 
@@ -122,7 +122,7 @@ class _Session(paramiko.ServerInterface):
         return True
 
     def _answer(self, channel: paramiko.Channel, command: bytes) -> None:
-        # The client may leave at any point; it has its own words for that.
+        # The client may disconnect at any point, and reports that itself.
         with suppress(OSError, EOFError, paramiko.SSHException, ValueError):
             try:
                 arguments = shlex.split(command.decode())
@@ -147,12 +147,12 @@ def _read_all(channel: paramiko.Channel) -> bytes:
 def _run(
     arguments: list[str], stdin: bytes, environment: Mapping[str, str], channel: paramiko.Channel
 ) -> tuple[bytes, bytes, int]:
-    """Ends with its client, or after `LONGEST`: nothing of it is left behind."""
+    """Run a command until it ends, its client disconnects, or after `LONGEST`; no process is left."""
     if channel.closed:
         raise EOFError
     end = time.monotonic() + LONGEST
     pipe = subprocess.PIPE
-    # A file, not a pipe: some releases of Python forget what was not yet written when they are asked again.
+    # A file, not a pipe: some releases of Python lose unwritten input when communicate() is called again.
     with tempfile.TemporaryFile() as file:
         file.write(stdin)
         file.seek(0)

@@ -16,12 +16,12 @@ from gpumon_static.errors import GpumonError
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """The terminal is for what the lab does."""
+        """Log nothing: the terminal is for the demo's own lines."""
 
 
 @contextmanager
 def serve_site(site: Path, port: int) -> Iterator[str]:
-    """Gives the URL. Where the default port is taken, any free one will do; a chosen one is an error."""
+    """Serve the site; gives the URL. If the default port is taken, any free one is used."""
     with _bind(site, port) as server:
         # The default poll of half a second would be felt at the end.
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)

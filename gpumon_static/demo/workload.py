@@ -1,4 +1,4 @@
-"""Host and time to the reading it would give: pure, and quick enough to make up a month of history."""
+"""Host and time to the reading it would give: pure, and fast enough to make up a month of history."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reading(host: DemoHost, at: datetime) -> HostReading:
 
 
 def healthy_reading(host: DemoHost, at: datetime) -> HostReading:
-    """The same, as if the host had not failed: what it said before."""
+    """The same, as if the host had not failed."""
     seconds = int(at.timestamp())
     shares = _shares(host, seconds)
     return HostReading(
@@ -201,7 +201,7 @@ def busy_ticks(cpus: int, load: float) -> int:
 
 
 def _disks(host: DemoHost, at: int) -> tuple[Disk, ...]:
-    """The second one fills up over a month, until somebody cleans up."""
+    """The second one fills up over a month, until it is cleaned up."""
     month = 30 * 86400
     filled = 0.55 + 0.42 * ((at + 86400 * len(host.name) * host.cpus) % month) / month
     size_mib = host.ram_gib * 8 * 1024

@@ -5,7 +5,7 @@
     535, 550       gpu_power_readings/power_draw, clocks_event_reasons
     570.124, 580   gpu_power_readings/average_power_draw and instant_power_draw
 
-Only the lists of supported clocks are left out: they are two thirds of the real text, and nobody reads them.
+Only the lists of supported clocks are left out: they are two thirds of the real text, and are never read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`[notify] command`: run once per event, with the event as JSON on its standard input.
 
 Run by `fetch`, since a state changes when the hosts are asked, not when a page is made (which may happen
-often, or never). At most once per event: a command that fails is told in one line and not tried again, and
-what it does never changes the outcome of the run.
+often, or never). At most once per event: a command that fails is reported in one line and not tried
+again, and it never changes the outcome of the run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def notify(events: Sequence[Event], config: Config, say: Say) -> None:
 
 
 def document(event: Event, site_title: str) -> dict[str, Any]:
-    """What the command gets: the event, and the words for it."""
+    """The JSON for the command: the event, and its title and text."""
     news = tell(event)
     return {"version": 1, "site": site_title, "title": news.title, "text": news.text, **event_document(event)}
 
@@ -53,7 +53,7 @@ def _run(event: Event, config: Config, end: float, programs: Programs) -> str | 
     """What went wrong, in one line."""
     seconds = min(config.notify.timeout, end - time.monotonic())
     if seconds <= 0:
-        return f"{event.type} of {event.host} not told: the commands before it took {WHOLE_SECONDS:g} s"
+        return f"{event.type} of {event.host} not sent: the commands before it took {WHOLE_SECONDS:g} s"
     told = document(event, config.site.title)
     # A file, not a pipe: what the command leaves running, as mail does, may go on writing to it.
     with tempfile.TemporaryFile() as errors:

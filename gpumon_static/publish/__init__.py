@@ -1,4 +1,4 @@
-"""The survey and the history come in; the texts of the site's files go out: `page/` for people, `exports/`
+"""The survey and the history come in; the texts of the site's files go out: `page/` for users, `exports/`
 for scripts.
 
 Nothing here decides what a reading means, and nothing writes a file: `render` does, when all texts are made.

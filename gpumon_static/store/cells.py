@@ -5,7 +5,7 @@ disks        / 59799/467850 ssd; /data 7340032/- hdd
 user         '=cmd|...
 
 A text that a spreadsheet would run as a formula has an apostrophe before it, which is taken off again when
-the cell is read. Numbers are no texts: -5 stays as it is.
+the cell is read. Numbers are not texts: -5 stays as it is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def text(cell: str) -> str:
 
 
 def whole(cell: str) -> int:
-    """A number with more digits than any of ours is just too large, which the bounds see to."""
+    """A whole number. One with too many digits becomes one that is too large, which the bounds remove."""
     if len(cell) > _LONGEST_WHOLE and cell.isdecimal():
         return _TOO_LARGE
     return int(cell)

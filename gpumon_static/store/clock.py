@@ -1,10 +1,10 @@
 """Whether the clock of a run can be believed: decided once per run, for history and events alike.
 
 A run that is behind the last recorded one is recorded nowhere; load_data.csv and the page have it.
-Up to an hour behind, the clock is waited for. If it is more, one of the two is wrong: the run is doubted.
-After a boot before NTP that was all: the next run is ahead again. Doubted runs in a row, each later than the
-one before and with a host that answered, are believed once they are more than the runs ahead of them: 3 at
-least, 12 at most. What lies ahead is then dropped from the history, of which a copy is kept.
+Up to an hour behind, recording resumes when the clock has caught up. If it is more, one of the two is wrong:
+the run is doubted. After a boot before NTP, the next run is ahead again. Doubted runs in a row, each later
+than the one before and with a host that answered, are believed once they are more than the runs ahead of
+them: 3 at least, 12 at most. What lies ahead is then dropped from the history, of which a copy is kept.
 `history repair --drop-after` does the same at once. A clock before 2024 is never believed.
 """
 
@@ -19,7 +19,7 @@ from gpumon_static.times import duration, utc_text
 WAITED_FOR = timedelta(hours=1)
 FEWEST_RUNS, MOST_RUNS = 3, 12
 BEFORE_US = datetime(2024, 1, 1, tzinfo=UTC)
-"""gpumon-static did not exist: a clock without a battery, before NTP."""
+"""A clock before this is wrong: gpumon-static did not exist. NTP has not set it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Belief:
 def judge(
     recorded: Collection[datetime], doubted: Sequence[datetime], now: datetime, answered: bool
 ) -> Belief:
-    """`recorded`: the last dozen runs that were. `answered`: by any host; no network means no NTP."""
+    """Judge a clock. `recorded`: the last dozen runs. `answered`: any host has; no network means no NTP."""
     if now < BEFORE_US:
-        return Belief(False, line=f"the clock says {utc_text(now)}: this run is not recorded")
+        return Belief(False, line=f"the clock is at {utc_text(now)}: this run is not recorded")
     ahead = [at for at in recorded if at > now]
     if not ahead:
         return Belief(True)

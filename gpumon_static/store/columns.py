@@ -43,7 +43,7 @@ HOST: dict[str, CsvColumn] = {
     "fetch_seconds": CsvColumn("fetch_seconds", cells.finite, "how long reading the host took"),
     "driver_version": CsvColumn("driver_version", cells.text, "version of the driver"),
     "cuda_version": CsvColumn("cuda_version", cells.text, "highest CUDA version that the driver supports"),
-    "warning": CsvColumn("warning", cells.text, "what nvidia-smi warned about beside good data"),
+    "warning": CsvColumn("warning", cells.text, "warning that nvidia-smi printed beside good data"),
     "note": CsvColumn(
         "note", cells.text, "how the reading was made, e.g. what was out of range and left out"
     ),

@@ -1,4 +1,4 @@
-"""What `data/events.json` remembers: the state of each host and GPU, and the events for the feed.
+"""The records of `data/events.json`: the state of each host and GPU, and the events for the feed.
 
 survey/changes.py decides what an event is; events_file.py reads and writes the file.
 """
@@ -20,7 +20,7 @@ class Watched:
     seen: int = 0
 
     def see(self, state: str, at: datetime, needed: int) -> datetime | None:
-        """Since when it was in the state that it leaves with this sample; None: it leaves none."""
+        """Since when it was in the state that ends with this sample; None: no state ends."""
         if state == self.state:
             self.next, self.next_since, self.seen = None, None, 0
             return None
@@ -44,7 +44,7 @@ class HostMemory:
     faults: dict[str, Watched] = field(default_factory=dict)
     """By GPU and rule, such as `3 ecc-errors`; those that are not there are left out."""
     faulty: dict[str, str] = field(default_factory=dict)
-    """The UUIDs of the GPUs in `faults`, by index: another GPU may stand there one day."""
+    """The UUIDs of the GPUs in `faults`, by index: another GPU may have that index later."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class EventMemory:
         return max((kept.read_at for kept in self.hosts.values()), default=None)
 
     def rewind(self, at: datetime) -> None:
-        """What a clock that was ahead has written is taken to have happened by `at`."""
+        """Move times that a clock ahead has written back to `at`."""
         for kept in self.hosts.values():
             kept.read_at = min(kept.read_at, at)
             for watched in (kept.host, *kept.uses.values(), *kept.faults.values()):

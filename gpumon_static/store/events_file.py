@@ -1,7 +1,7 @@
 """`data/events.json`: what the last fetches saw, and the events for the feed.
 
-A file that is missing is an empty one. One that is damaged, or not ours, is put aside by the next fetch,
-which takes note of everything anew.
+A missing file counts as empty. One that is damaged, or not ours, is put aside by the next fetch, which starts
+again from nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def path_in(data: Path) -> Path:
 
 
 def load(path: Path) -> EventMemory:
-    """An empty memory for a file that cannot be read: the feed does without."""
+    """The file's content; empty for a file that cannot be read."""
     try:
         return read(path)
     except DamagedEvents:
@@ -185,7 +185,7 @@ def _number(value: Any) -> float:
 
 
 def _time(value: Any) -> datetime:
-    """With its zone: one without cannot be compared with ours."""
+    """A time with its zone: one without cannot be compared with ours."""
     time = datetime.fromisoformat(value)
     if time.tzinfo is None:
         raise ValueError(value)

@@ -1,6 +1,6 @@
 """One fetch at a time: a `flock` that ends with its process, however that ends.
 
-Whoever can open the file can hold the lock: only its owner may. What stands in it is for people.
+A user who can open the file can hold the lock: only its owner may. Its content is for the error message.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class DataEntry:
 
 
 def make_private(config: Config, say: Say) -> None:
-    """Fix what is ours and can be read, listed or locked by others. Says so once: then it is right."""
+    """Fix what is ours and can be read, listed or locked by other users, and report it once."""
     data = config.paths.data
     try:
         make_directory(data, private=not _is_shared(config))
@@ -53,12 +53,12 @@ def make_private(config: Config, say: Say) -> None:
         fixed = [path for path in _paths(data) if _fix(config, path, group)]
         if group is not None and not _entry(config, data, group).of_group:
             name = config.paths.data_group
-            say(f"paths.data_group: {data} is not of the group {name}; then: {group_command(config)}")
+            say(f"paths.data_group: {data} does not belong to group {name}; then: {group_command(config)}")
     except LookupError:
         say(f"paths.data_group: there is no group {config.paths.data_group!r}")
         return
     except OSError:
-        # What cannot be done here cannot be done by the lock either, which tells it in words.
+        # What fails here fails for the lock too, which reports it.
         return
     if fixed:
         names = ", ".join(str(path) if path == data else path.name for path in fixed)
@@ -72,7 +72,7 @@ def group_id(config: Config) -> int | None:
 
 
 def group_command(config: Config) -> str:
-    """For who may not give files away: what is made in the directory belongs to its group from then on."""
+    """The command for a user who may not give files away: new files then belong to the directory's group."""
     data = shlex.quote(str(config.paths.data))
     name = shlex.quote(config.paths.data_group or "")
     return f"sudo chgrp -R {name} {data} && sudo chmod g+rxs {data}"
@@ -84,7 +84,7 @@ def entries(config: Config, group: int | None) -> list[DataEntry]:
 
 
 def _paths(data: Path) -> list[Path]:
-    """Symbolic links are left alone: what they point to was put there by somebody."""
+    """Our files, without symbolic links: what they point to is not ours to change."""
     found = sorted(path for pattern in FILES for path in data.glob(pattern))
     files = [path for path in found if path.is_file() and not path.is_symlink()]
     return [data, *files] if data.is_dir() else []
@@ -101,7 +101,7 @@ def _entry(config: Config, path: Path, group: int | None) -> DataEntry:
 
 
 def _fix(config: Config, path: Path, group: int | None) -> bool:
-    """Whether others could do more than they should."""
+    """Fix one file; return whether other users could do more than they should."""
     entry = _entry(config, path, group)
     if entry.owner != os.geteuid():
         return False
@@ -119,6 +119,6 @@ def _fix(config: Config, path: Path, group: int | None) -> bool:
 
 
 def _is_shared(config: Config) -> bool:
-    """Others have to get to what else is in there: the site, or the config."""
+    """Whether other users must enter the directory, because the site or the config is in it."""
     data = config.paths.data.resolve()
     return any(path.resolve().is_relative_to(data) for path in (config.paths.site, config.path))

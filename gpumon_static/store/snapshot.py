@@ -2,7 +2,7 @@
 
 One row per GPU process; a GPU (or a MIG slice) without processes has one row; a host that could not be
 read has one row. An empty cell is what is not known. columns.py has the columns. A file without those after
-`job` is read too, and one of a version that let more through within the bounds of now.
+`job` is read too, and so is one of an older version, within the bounds of today.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def write(path: Path, readings: Iterable[HostReading]) -> None:
 
 
 def to_csv(readings: Iterable[HostReading]) -> str:
-    # Half a second to import: only for who writes.
+    # Half a second to import: only for writing.
     import pandas as pd
 
     frame = pd.DataFrame(_rows(readings), columns=COLUMNS, dtype=str)
@@ -53,7 +53,7 @@ def read(path: Path) -> list[HostReading]:
         hosts = [list(group) for _, group in groupby(rows, key=lambda row: row.cells["host"])]
         return [bounded(_reading(group)) for group in hosts]
     except _BadCell as error:
-        raise GpumonError(f"{path}: {error}; `gpumon-static fetch` writes it anew") from error
+        raise GpumonError(f"{path}: {error}; `gpumon-static fetch` writes it again") from error
 
 
 def _text(path: Path) -> str:
@@ -160,5 +160,5 @@ def _fields(columns: Mapping[str, CsvColumn], row: _Row, *, required: Sequence[s
             try:
                 found[field] = convert(cell)
             except ValueError as error:
-                raise _BadCell(f"line {row.line}: {clip(cell, 40)!r} is no {column}") from error
+                raise _BadCell(f"line {row.line}: {clip(cell, 40)!r} is not a valid {column}") from error
     return found

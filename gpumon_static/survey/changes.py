@@ -1,7 +1,7 @@
 """What changed from one run to the next: hosts down and up, GPUs with faults, GPUs freed after long use.
 
 A state counts once `samples` runs in a row have seen it, so that one lost packet is no news. The first
-run that sees a host only takes note of it: a change needs a before. All of it is kept in
+run that sees a host only records its state: a change needs a state before it. All of it is kept in
 `data/events.json`, beside the CSV and apart from the history, which may be thrown away.
 """
 
@@ -31,7 +31,7 @@ LOST = "lost"
 
 
 def note_changes(memory: EventMemory, readings: Iterable[HostReading], config: Config) -> list[Event]:
-    """Take the readings of one run into the memory; return what is new."""
+    """Add the readings of one run to the memory; return the new events."""
     memory.feed_id = memory.feed_id or str(uuid.uuid4())
     known = {host.name: host for host in config.hosts}
     memory.hosts = {name: kept for name, kept in memory.hosts.items() if name in known}
@@ -78,7 +78,7 @@ class _Observation:
         return [self._event("host-down", watched.since, status=status, error=error)]
 
     def _of_uses(self) -> list[Event]:
-        """A GPU whose state is not known is taken for what it was."""
+        """Events of GPUs freed after long use; a GPU whose state is not known keeps the one it had."""
         freed: list[tuple[Gpu, datetime, float]] = []
         for gpu in self._reading.gpus:
             state = gpu_state(gpu, self._config.busy)
@@ -124,7 +124,7 @@ class _Observation:
         return found
 
     def _follow_moved(self) -> None:
-        """A faulty GPU that has another number after a reboot takes its faults along."""
+        """Move the faults of a GPU that has another number after a reboot."""
         listed = {gpu.uuid: str(gpu.index) for gpu in self._reading.gpus if gpu.uuid}
         moved = {old: listed.get(uuid, old) for old, uuid in self._kept.faulty.items()}
 
@@ -136,7 +136,7 @@ class _Observation:
         self._kept.faulty = {moved[old]: uuid for old, uuid in self._kept.faulty.items()}
 
     def _gone(self) -> dict[str, list[str]]:
-        """Faulty GPUs that are no longer listed, which is worse than the fault: by index, what they had."""
+        """Faulty GPUs that are no longer listed, which is worse than the fault: index to their faults."""
         listed = {str(gpu.index): gpu.uuid for gpu in self._reading.gpus}
         gone: dict[str, list[str]] = {}
         for key, watched in self._kept.faults.items():
@@ -157,7 +157,7 @@ class _Observation:
         return lost
 
     def _leave_place_to_others(self, gone: Collection[str]) -> None:
-        """Once a GPU is known to be lost, the one that has its number now starts without its faults."""
+        """Remove the faults of a lost GPU, so that the one that has its number now starts without them."""
         listed = {str(gpu.index): gpu.uuid for gpu in self._reading.gpus}
         quiet = LOST in self._config.site.ignore_faults
         told = {index for index in gone if quiet or self._kept.faults[f"{index} {LOST}"].state == PRESENT}
@@ -203,7 +203,7 @@ class _Observation:
         return tuple(found)
 
     def _watch(self, kept: dict[str, Watched], key: str, now: str, usual: str) -> Watched:
-        """What is new with a host that is new was there before us; elsewhere it starts as is usual."""
+        """The kept state. What a new host shows was so before its first run, and is no change."""
         return kept.setdefault(key, Watched(now if self._is_new else usual, self._at))
 
     def _forget(self, kept: dict[str, Watched], key: str, usual: str) -> None:

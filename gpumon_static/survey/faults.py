@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 DETAIL_LETTERS = 96
 ON_ITS_GPU = {"lost", "inforom"}
-"""Rules whose line of nvidia-smi need not be told again for the host."""
+"""Rules whose line of nvidia-smi is not repeated for the host."""
 
 
 def without(readings: Iterable[HostReading], ignored: Collection[str]) -> list[HostReading]:
-    """The readings without the faults that the config says to pass over."""
+    """The readings without the faults that the config ignores."""
     return [
         replace(
             reading,
@@ -76,6 +76,6 @@ def usual_drivers(hosts: Sequence[SurveyedHost], ignored: Collection[str]) -> di
 
 
 def _most_common(versions: Sequence[str]) -> str:
-    """Of two that are as common, the newer one: the other hosts are still to be updated."""
+    """The most common version; of two as common, the newer one: the other hosts are still to be updated."""
     counted = Counter(versions)
     return max(counted, key=lambda version: (counted[version], natural_key(version)))

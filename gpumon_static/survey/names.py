@@ -15,7 +15,7 @@ from gpumon_static.text import clip
 MOST_LETTERS = 32
 PROFILE_LETTERS = 16
 
-# The maker, its product lines, and how the chip is wired say nothing about where to run.
+# Maker, product line and form factor do not matter for where to run.
 _NOISE = re.compile(
     r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID(?= K)|Generation|GPU|PCIe|SXM\d?|HBM\d\w?"
     r"|(?:Server|Workstation|Max-Q Workstation) Edition)\b",
@@ -34,5 +34,5 @@ def short_model(name: str | None) -> str:
 
 
 def slice_model(mig: MigDevice, gpu: Gpu) -> str:
-    """Its profile first: that is what differs, and what is left where there is no room for all of it."""
+    """The short name of a slice: its profile first, because that differs, and is left where room is short."""
     return f"{clip(mig.profile or 'MIG', PROFILE_LETTERS)} {short_model(gpu.name)}"

@@ -26,7 +26,7 @@ class News:
 
 
 def tell(event: Event, *, with_error: bool = True) -> News:
-    """`with_error`: the host's own words too, which may name people; else a sentence made from the status."""
+    """`with_error`: the host's own error too, which may contain names; else a sentence for the status."""
     if event.type == "host-down":
         error = _reason(event, with_error)
         since = f"{event.since.astimezone():%d %b %H:%M %Z}"

@@ -1,4 +1,4 @@
-"""Where can I run? The same answer as the page's picker gives, from gpus.json.
+"""Where can I run? The same answer as that of the page's picker, from gpus.json.
 
 Hosts with room for the rest of a job come first, then the best fit: n GPUs of one model, the smallest that
 will do. A program can use no more than one MIG slice, so slices are an answer to one GPU only.
@@ -62,7 +62,7 @@ class Offer:
     total: int
     is_mixed: bool
     tight: tuple[str, ...]
-    """What speaks against it."""
+    """Reasons against this host."""
     load_per_cpu: float | None
 
     @property
@@ -90,7 +90,7 @@ def is_model(wanted: str, names: Iterable[str]) -> bool:
 
 
 def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) -> list[Offer]:
-    """Best first. Hosts that failed, or whose reading is old, offer nothing; `now` None: at any age."""
+    """Best first. Hosts that failed, or whose reading is stale, are left out; `now` None: at any age."""
     oldest = now - timedelta(seconds=document["stale_after_s"]) if now else None
     found = []
     for host in document["hosts"]:
@@ -175,6 +175,6 @@ def _places(gpus: Iterable[Mapping[str, Any]]) -> Iterable[Offered]:
 
 
 def _memory(gpu: Mapping[str, Any]) -> tuple[float, float]:
-    """Free and total; what is not known is not promised."""
+    """Free and total; what is not known counts as none."""
     used, total = gpu["memory_used_mib"], gpu["memory_total_mib"]
     return (total - used, total) if used is not None and total is not None else (0.0, total or 0.0)

@@ -1,4 +1,4 @@
-"""Whose a process is, and who holds what."""
+"""The owners of processes, and who holds which GPU."""
 
 from __future__ import annotations
 

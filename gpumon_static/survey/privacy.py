@@ -1,6 +1,7 @@
-"""How much a page tells about people: names, pseudonyms that stay the same, or only counts.
+"""How much a page shows about users: names, pseudonyms that stay the same, or only counts.
 
-Readings are veiled before anything is built from them, so no later step can forget to. What each text is:
+Readings are veiled before anything is built from them, so that no later step has more than its page may show.
+What each text is:
 
     text                        names        pseudonyms                 counts
     user, uid                   as it is     a pseudonym                a number, for counting only
@@ -56,7 +57,7 @@ class Tier(StrEnum):
 def veil(
     readings: Sequence[HostReading], tier: Tier, key: bytes, other_names: Iterable[str] = ()
 ) -> list[HostReading]:
-    """The readings as a page of this tier may know them."""
+    """The readings as a page of this tier may show them."""
     if tier is Tier.NAMES:
         return list(readings)
     logins = {p.user for r in readings for g in r.gpus for p in g.all_processes if p.user}
@@ -87,7 +88,7 @@ def _without_path(disk: Disk, number: int) -> Disk:
 
 
 def _with_pseudonym(key: bytes, clean: Callable[[str], str]) -> Callable[[Process], Process]:
-    """A path, an argument or a job tells who it is as well as the login does: the program's name is left."""
+    """Hide who runs a process. Paths, arguments and jobs may contain logins: only the program is left."""
 
     def hide(process: Process) -> Process:
         who = _identity(process)
@@ -107,7 +108,7 @@ def _with_pseudonym(key: bytes, clean: Callable[[str], str]) -> Callable[[Proces
 
 
 def _counted() -> Callable[[Process], Process]:
-    """Numbers in the place of people, so that the same one is counted once; no page shows them."""
+    """Replace users by numbers, so that the same one is counted once; no page shows the numbers."""
     numbers: dict[str, int] = {}
 
     def hide(process: Process) -> Process:

@@ -1,7 +1,7 @@
 """Names in the place of logins, the same from one render to the next.
 
 A pseudonym is a keyed hash of the login. The key is random, made once per install, and never leaves the data
-directory: without it nobody can find out a pseudonym by trying the logins they know.
+directory: without it a pseudonym cannot be found by trying known logins.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def pseudonym(login: str, key: bytes) -> str:
 def read_key(data_directory: Path) -> bytes:
     """The install's key, made on first use and readable by its owner only.
 
-    A damaged key is an error and never replaced: a new one gives everybody another name.
+    A damaged key is an error and never replaced: a new one gives all users other names.
     """
     path = data_directory / KEY_FILE
     try:
@@ -69,7 +69,7 @@ def read_key(data_directory: Path) -> bytes:
 
 
 def _make_key(path: Path) -> None:
-    """In one step, and without replacing one that another render has made meanwhile."""
+    """Create the key in one step, without replacing one that another render has created meanwhile."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     write_atomic(temporary, secrets.token_hex(32) + "\n", private=True)
     try:

@@ -1,4 +1,4 @@
-"""What the config says about people and their processes: names for logins, and no command lines."""
+"""Apply the config to users and processes: names for logins, and no command lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpumon_static.text import clip
 
 
 def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) -> list[HostReading]:
-    """`[users]` in the config has a name for a login."""
+    """Replace logins by the names that `[users]` in the config has for them."""
 
     def shown(process: Process) -> Process:
         return replace(process, user=users.get(process.user, process.user)) if process.user else process
@@ -29,6 +29,7 @@ def logins_of(users: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_command_lines(readings: Iterable[HostReading]) -> list[HostReading]:
+    """The readings without the arguments of processes."""
 
     def without(process: Process) -> Process:
         return replace(process, command_line=None) if process.command_line else process

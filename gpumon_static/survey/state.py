@@ -12,7 +12,7 @@ from gpumon_static.model import GONE, Gpu, MigDevice, Process
 from gpumon_static.rules import is_unusable
 
 LEAST_GHOST_MIB = 256
-"""What drivers keep for themselves is less, and no sign of anything."""
+"""MiB. Drivers reserve less than this, which does not count."""
 
 
 class State(StrEnum):
@@ -88,7 +88,7 @@ def sliced_memory_mib(gpu: Gpu) -> tuple[float, float]:
 
 
 def ghost_mib(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> float | None:
-    """Memory in use that no process accounts for; None where that cannot be told, or is nothing to tell."""
+    """Memory in use that no process accounts for; None where that is not known, or negligible."""
     if gpu.slices and cut is None:
         return None
     shown = cut.mig if cut else gpu
@@ -110,7 +110,7 @@ def gone_mib(processes: Iterable[Process]) -> float | None:
 
 
 def _if_usable(state: State, gpu: Gpu) -> State:
-    """Nobody can run on a GPU that is lost, wants a reset, or is in MIG mode without a slice."""
+    """Unknown instead of free for a GPU that is lost, needs a reset, or is in MIG mode without a slice."""
     cannot_run = is_unusable(gpu.faults) or (gpu.mig_mode and not gpu.slices)
     return State.UNKNOWN if state is State.FREE and cannot_run else state
 
@@ -136,7 +136,7 @@ def _state(
         return State.BUSY
     if held:
         return State.HELD
-    # An idle moment proves nothing: free takes a look at the memory or at the list of processes.
+    # Utilization of 0 % alone does not mean free: memory or the list of processes must be known.
     return State.UNKNOWN if holds_memory is None and not processes_known else State.FREE
 
 
@@ -147,7 +147,7 @@ def _holds_memory(
     busy: BusyConfig,
     elsewhere_mib: float = 0,
 ) -> bool | None:
-    """Whether more than a desktop's own memory is in use; None where nvidia-smi does not say."""
+    """Whether more than a desktop's own memory is in use; None where nvidia-smi does not report it."""
     if used_mib is None or not total_mib:
         return None
     desktop = sum(p.memory_mib or 0 for p in processes if p.is_graphics_only)

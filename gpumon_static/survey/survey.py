@@ -1,4 +1,4 @@
-"""The lab as one page or script may know it: hosts, GPUs and their states, on that page's privacy tier."""
+"""The lab as one page or script may show it: hosts, GPUs and their states, on that page's privacy tier."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig
 
 GRACE_S = 60
-"""What a run may take until its data is there, before it counts as missed."""
+"""Time that a run may need until its data is there, before it counts as missed."""
 
 STATES = {State.FREE: "free", State.BUSY: "busy", State.HELD: "held", State.UNKNOWN: "unknown"}
-"""As scripts know them: one word each."""
+"""Names of the states in files for scripts: one word each."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What one can run on: a whole GPU, or a slice of one that is cut up."""
+    """Something that one can run on: a whole GPU, or a slice."""
 
     gpu: Gpu
     cut: Slice | None

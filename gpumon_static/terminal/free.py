@@ -16,7 +16,7 @@ from gpumon_static.text import Say
 from gpumon_static.times import Clock, duration
 
 USUAL_PAUSE = 60.0
-"""Seconds between two looks where the page does not say how often it may be asked."""
+"""Seconds between two requests where the page does not set how often it may be asked."""
 LONGEST_PAUSE = 600.0
 
 Sleep = Callable[[float], None]
@@ -25,7 +25,7 @@ Sleep = Callable[[float], None]
 def find(
     source: Source, wanted: Wanted, now: datetime, *, use_old: bool
 ) -> tuple[list[Offer], dict[str, Any]]:
-    """Old data offers nothing: it is told, and whoever waits goes on to wait."""
+    """The offers, and the gpus.json they are from. Raises `Unavailable` for stale data."""
     document, there = source.read(now)
     if not use_old and is_old(document, there):
         raise Unavailable(_old(document, there))
@@ -61,7 +61,7 @@ def wait(
     sleep: Sleep = time.sleep,
     tick: Callable[[], float] = time.monotonic,
 ) -> list[Offer]:
-    """Looks again as often as the page does, and a little later, so that many do not come at once."""
+    """Look again as often as the page does, and a little later, so that not all ask at once."""
     end = tick() + timeout if timeout else None
     failures, told, pause = 0, "", USUAL_PAUSE
     while True:
@@ -84,7 +84,7 @@ def wait(
 
 
 def lines(found: Sequence[Offer]) -> list[str]:
-    """For people: the host and why, then the two lines to paste."""
+    """Text for users: the host and why, then the two lines to paste."""
     told = []
     for offer in found:
         models = "several models" if offer.is_mixed else offer.places[0].model

@@ -1,4 +1,4 @@
-"""Rows of cells to lines that fit the width: what matters least goes first, the last column gives way."""
+"""Rows of cells to lines that fit the width: less important columns are left out, the last one is cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column:
     drop: int = 0
     """Where there is no room, the column with the highest number goes; 0 stays."""
     least: int = 0
-    """So short it may be cut; 0: it is not cut."""
+    """The width to which it may be cut; 0: it is not cut."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Cell:
 
 
 Row = dict[str, Cell]
-"""Cells by column; a column that is not there is empty."""
+"""Cells by column; a missing column is empty."""
 
 
 def lines(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> list[Text]:

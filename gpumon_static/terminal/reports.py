@@ -99,7 +99,7 @@ def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
 
 
 def show(report: HistoryReport, asked: Period, form: str | None) -> None:
-    """`form`: csv, json, or None for people."""
+    """Print a report. `form`: csv, json, or None for a table."""
     if form == "csv":
         click.echo(_as_csv(report), nl=False)
     elif form == "json":
@@ -139,7 +139,7 @@ def _as_table(report: HistoryReport, asked: Period) -> Table:
     for column in report.columns:
         table.add_column(column.title, justify="right" if column.is_number else "left", no_wrap=True)
     for row in report.rows:
-        # A Text: what stands in brackets in a login or a model's name is no markup.
+        # A Text: brackets in a login or a model's name are not markup.
         table.add_row(*(Text(_cell(cell)) for cell in row))
     if not report.rows:
         table.add_row("nothing known")

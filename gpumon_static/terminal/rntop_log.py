@@ -19,7 +19,7 @@ HEADER = "timestamp,node,index,utilization,memory_used,memory_total"
 class RntopLog:
     def __init__(self, path: Path) -> None:
         try:
-            # Without a buffer: what a full disk does not take is not tried again and again.
+            # Without a buffer: what cannot be written to a full disk is not tried again.
             self._file = path.open("ab", buffering=0)
             if self._file.tell() == 0:
                 self._file.write(f"{HEADER}\n".encode())
@@ -27,7 +27,7 @@ class RntopLog:
             raise GpumonError(f"cannot write {path}: {error.strerror}") from error
 
     def add(self, reading: HostReading) -> None:
-        """Whole lines at once, so that somebody who follows the file never sees half of one."""
+        """Write whole lines at once, so that a program that follows the file never reads half of one."""
         self._file.write("".join(f"{row}\n" for row in rows(reading)).encode())
 
     def close(self) -> None:

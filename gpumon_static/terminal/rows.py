@@ -1,4 +1,4 @@
-"""The survey as rows of a table: which cells there are, what they say and in which colour."""
+"""The survey as rows of a table: which cells there are, with text and colour."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAULT = "bold yellow"
 
 @dataclass(frozen=True)
 class Look:
-    """What is asked to be seen."""
+    """The options of the view."""
 
     unit: str = "gib"
     processes: bool = False
@@ -34,13 +34,13 @@ class Look:
     me: str = ""
     """Whose processes are marked."""
     every_node: bool = False
-    """The node's name in every row, for grep."""
+    """The host's name in every row, for grep."""
 
 
 def columns(look: Look) -> list[Column]:
     unit = UNITS[look.unit][0]
     found = [
-        Column("node", "Node", least=8),
+        Column("node", "Host", least=8),
         Column("gpu", "GPU", right=True),
         Column("model", "Model", drop=7),
         Column("memory", f"Memory {unit}", right=True),
@@ -68,7 +68,7 @@ def columns(look: Look) -> list[Column]:
 
 
 def host_rows(host: SurveyedHost, places: Sequence[Place], name: str, look: Look, now: datetime) -> list[Row]:
-    """The node with its totals, where it has more than one GPU, then these places."""
+    """The host with its totals, where it has more than one GPU, then these places."""
     rows: list[Row] = []
     if sum(1 for _ in host.places()) > 1:
         rows.append(_node_row(host, name, look))

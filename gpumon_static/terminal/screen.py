@@ -1,6 +1,6 @@
-"""The terminal while `top` has it: the other screen, keys as they are pressed, and all of it given back.
+"""The terminal while `top` runs: the alternate screen, keys as they are pressed. It is restored afterwards.
 
-It is given back however `top` ends: by q, an error, Ctrl-C, SIGTERM or SIGHUP; and while Ctrl-Z stops it.
+It is restored however `top` ends: by q, an error, Ctrl-C, SIGTERM or SIGHUP; and while Ctrl-Z stops it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Screen:
         self._saved: list[Any] | None = None
         self._handlers: dict[int, Any] = {}
         self.was_away = False
-        """Somebody else has drawn since: all of it must be drawn again."""
+        """Another program has drawn since: everything must be drawn again."""
 
     def __enter__(self) -> Screen:
         self._saved = termios.tcgetattr(self._in)
@@ -62,7 +62,7 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A second signal must not come between us and the terminal.
+        # A second signal must not interrupt the restoring.
         for number in (*ENDING, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         self._give_back()
@@ -75,7 +75,7 @@ class Screen:
         return tuple(os.get_terminal_size(sys.stdout.fileno()))  # type: ignore[return-value]
 
     def keys(self, seconds: float) -> list[str]:
-        """Those pressed within these seconds; the first one ends the wait."""
+        """The keys pressed within these seconds; the first one ends the wait."""
         ready, _, _ = select.select([self._in], [], [], seconds)
         if not ready:
             return []
@@ -86,7 +86,7 @@ class Screen:
         return [KEYS.get(key, key) for key in found]
 
     def draw(self, lines: Sequence[Text]) -> None:
-        """In one go and without clearing first, so that nothing flickers."""
+        """Draw everything in one write, without clearing first, so that nothing flickers."""
         width, height = self.size
         self._console.size = (width, height)
         with self._console.capture() as captured:

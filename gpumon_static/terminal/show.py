@@ -52,7 +52,7 @@ class Choice:
 
 
 def survey_of(readings: Sequence[HostReading], config: Config, now: datetime) -> Survey:
-    """For who runs it: all hosts, with their logins."""
+    """The survey for the user who runs it: all hosts, with their logins."""
     page = replace(config.pages[0], groups=())
     return assemble(without(readings, config.site.ignore_faults), config, now, page, Tier.NAMES)
 
@@ -63,11 +63,11 @@ def chosen(survey: Survey, choice: Choice) -> Survey:
 
 
 def show(console: Console, survey: Survey, choice: Choice, look: Look) -> None:
-    """On a terminal it fits the width; in a pipe it is as wide as it takes."""
+    """Print the table: on a terminal it fits the width; in a pipe it is as wide as needed."""
     width = console.width if console.is_terminal else None
     for line in table(chosen(survey, choice), choice, look, width):
         if width is None:
-            # Not through rich, which takes a pipe for a terminal of 80 columns.
+            # Not through rich, which treats a pipe as a terminal of 80 columns.
             click.echo(line.plain, file=console.file)
         else:
             console.print(line, no_wrap=line.no_wrap, overflow="crop" if line.no_wrap else None)
@@ -96,7 +96,7 @@ def shown_names(names: Sequence[str], *, short: bool) -> dict[str, str]:
 
 
 def not_read(hosts: Sequence[SurveyedHost], names: dict[str, str]) -> Iterator[Text]:
-    """Told in full: the end of a reason is often the way to fix it."""
+    """A line per host that failed. In full: a reason often ends in the command that fixes it."""
     failed = [host for host in hosts if not host.ok]
     longest = max((len(names[host.name]) for host in failed), default=0)
     for host in failed:
@@ -159,5 +159,5 @@ def age_line(survey: Survey) -> Text:
     age = (survey.made_at - survey.latest).total_seconds()
     when = f"{survey.latest.astimezone():%Y-%m-%d %H:%M:%S %Z}"
     if age > survey.stale_after_s:
-        return Text(f"STALE DATA of {when}, {duration(age)} ago: does fetch still run?", "bold yellow")
+        return Text(f"STALE DATA of {when}, {duration(age)} ago: fetch seems to have stopped", "bold yellow")
     return Text(f"Data of {when}, {duration(age)} ago", "dim")

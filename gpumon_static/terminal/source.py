@@ -1,4 +1,4 @@
-"""gpus.json from a web server or a file: with nothing but the standard library, and politely.
+"""gpus.json from a web server or a file: with the standard library only, and no more requests than needed.
 
 The address may be that of the page, of its directory or of gpus.json. A server that has nothing new answers
 304, and nothing is sent again. Name and password come from the address or from ~/.netrc; they are shown
@@ -27,11 +27,11 @@ VERSION = 1
 SECONDS = 10.0
 MOST_BYTES = 64 * 1024 * 1024
 WILL_PASS = {408, 425, 429, 500, 502, 503, 504}
-"""What a server says while it is restarted, or asks for patience."""
+"""Statuses of a server that is being restarted, or is overloaded."""
 
 
 class Unavailable(GpumonError):
-    """For now: the next try may do."""
+    """Not available for now: the next try may succeed."""
 
 
 class Source:
@@ -43,7 +43,7 @@ class Source:
         self._path = None if self._url else _file(Path(address).expanduser())
         self._document: dict[str, Any] | None = None
         self._marks: dict[str, str] = {}
-        """What the server wants to hear again to say that nothing is new."""
+        """Headers to send back, so that the server can answer that nothing is new."""
 
     def read(self, now: datetime) -> tuple[dict[str, Any], datetime]:
         """The document, and the time as its server has it: a laptop's clock may be off."""
@@ -81,7 +81,7 @@ class Source:
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows a server to another place, and tells the password to no other server."""
+    """Follow redirects, and send the password to no other server."""
 
     def __init__(self, login: str | None) -> None:
         self._login = login
@@ -97,7 +97,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 
 
 def _split(address: str) -> tuple[str, str | None]:
-    """The URL of gpus.json without its login, and the login as the server wants to hear it."""
+    """The URL of gpus.json without its login, and the login as a header."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise GpumonError(f"{plain(address.rpartition('@')[2])} is not an http or https address, nor a file")
@@ -144,7 +144,7 @@ def _parsed(content: bytes, where: str) -> dict[str, Any]:
 def _refused(url: str, code: int) -> str:
     if code in (401, 403):
         return (
-            f"{url}: the server wants a name and password ({code}): https://NAME@..., or a line in ~/.netrc"
+            f"{url}: the server requires name and password ({code}): https://NAME@..., or a line in ~/.netrc"
         )
     if code == 404:
         return f"{url} does not exist (404): is this the address of the page?"

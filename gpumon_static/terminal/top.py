@@ -18,7 +18,7 @@ from gpumon_static.terminal.watch import Watch
 from gpumon_static.times import Clock
 
 TICK = 0.2
-"""Seconds between two looks at what has come."""
+"""Seconds between two checks for new readings."""
 DRAW_EVERY = 0.5
 
 

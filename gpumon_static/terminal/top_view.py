@@ -1,4 +1,4 @@
-"""`top` without a terminal: what is seen, and what each key does to it. All of it is plain data."""
+"""`top` as plain data, without a terminal: what is shown, and what each key does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpumon_static.terminal.rows import Look, columns, host_rows, place_rows
 from gpumon_static.terminal.show import not_read, shown_names, survey_of, totals_line
 
 SORTS: dict[str, tuple[str, Callable[[Place], float]]] = {
-    "n": ("node", lambda _: 0.0),
+    "n": ("host", lambda _: 0.0),
     "u": ("utilization", lambda place: -(place.utilization if place.utilization is not None else -1.0)),
     "m": ("memory", lambda place: -(place.memory_used_mib if place.memory_used_mib is not None else -1.0)),
     "c": ("temperature", lambda place: -(place.gpu.temperature_c or -1.0)),
@@ -44,7 +44,7 @@ class View:
 
 
 def press(view: View, key: str, page: int) -> View:
-    """`page`: so many lines the screen shows at once."""
+    """Apply a key. `page`: the number of lines on the screen."""
     if view.is_typing:
         return _typed(view, key)
     moves = {"up": -1, "down": 1, "page-up": -page, "page-down": page, "home": -(10**9), "end": 10**9}

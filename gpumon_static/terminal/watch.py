@@ -28,7 +28,7 @@ class Watch:
     def __init__(
         self, config_path: Path, hosts: Sequence[HostConfig], workers: int, interval: float, clock: Clock
     ) -> None:
-        """`workers`: so many connect at once. Raises `ConfigError` where a key file cannot be used."""
+        """`workers`: how many connect at once. Raises `ConfigError` where a key file cannot be used."""
         self._turn = threading.Semaphore(workers)
         self._shared = ReaderFactory(config_path, tuple(hosts), clock).open()
         self._interval = interval
@@ -64,7 +64,7 @@ class Watch:
             self._going.set()
 
     def news(self) -> Iterator[HostReading]:
-        """What has come since the last call."""
+        """The readings since the last call."""
         with suppress(Empty):
             while True:
                 yield self._answers.get_nowait()

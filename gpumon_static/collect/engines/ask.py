@@ -11,7 +11,7 @@ from gpumon_static.config.settings import FetchConfig
 from gpumon_static.model import HostReading
 
 MANY_HOSTS = 200
-"""From so many on, every core is worth a process of its own."""
+"""From this many hosts on, one process per core is used."""
 
 OnReading = Callable[[HostReading], None]
 
@@ -28,7 +28,7 @@ def ask(
     try:
         return processes.ask(factory, config, count, on_reading)
     except processes.CannotStart:
-        # No process can be had at all: without that protection is better than without readings.
+        # No process can be started: readings without that protection are better than none.
         return threads.ask(factory, config, on_reading=on_reading)
 
 

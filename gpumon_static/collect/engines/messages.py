@@ -1,4 +1,4 @@
-"""What a run and its worker processes tell each other, beside the readings themselves."""
+"""The messages between a run and its worker processes, beside the readings themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.collect.ssh.target import Command
 
 BEAT_S = 2.0
-"""So often a worker is heard of, whatever its hosts do."""
+"""Seconds between two signs of life of a worker."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Task:
     factory: ReaderFactory
     threads: int
     deadline: float
-    """Seconds that are left of the run's."""
+    """Seconds left until the deadline of the run."""
     whole_deadline: float
 
 

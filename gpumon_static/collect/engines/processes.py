@@ -1,6 +1,6 @@
 """Worker processes, and the watch over them: no host can cost more than its own reading.
 
-Each worker has a share of the hosts and reports what it does with which. One that dies, hangs or takes too
+Each worker has a share of the hosts and reports each step. One that dies, hangs or takes too
 long over an answer is ended. The hosts it had not come to, or was waiting for, are asked again by another
 worker. The one whose answer it was reading (or, where none was, all it was asking) gets a second try in a
 worker of its own, and then a status.
@@ -34,10 +34,10 @@ from gpumon_static.times import utc_now
 
 WORKER = "gpumon_static.collect.engines.worker"
 SILENT_S = 20.0
-"""A worker that has not been heard of for so long hangs."""
+"""A worker that has sent nothing for this long hangs."""
 LEAST_SILENT_S = 3 * BEAT_S
 PARSING_S = 10.0
-"""So long one answer may take to be read; a second is a lot."""
+"""Time limit to read one answer; a second is a lot."""
 MOST_START_S = 10.0
 GRACE_S = 1.0
 """For the readings that the workers themselves give up at the deadline."""
@@ -99,7 +99,7 @@ class _Watch:
     ) -> None:
         self._programs.end_all()
         for one in self._workers:
-            # A worker whose run is gone ends what it has started, and then itself.
+            # A worker whose channel is closed ends what it has started, then exits.
             one.channel.close()
         end = time.monotonic() + FAREWELL_S
         for one in self._workers:
@@ -141,7 +141,7 @@ class _Watch:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                # -P: a directory that it happens to be started in has no say in what is imported.
+                # -P: nothing is imported from the directory in which it is started.
                 words = [sys.executable, "-P", "-m", WORKER, str(theirs.fileno())]
                 process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
             except BaseException:
@@ -154,7 +154,7 @@ class _Watch:
         started = _Worker({h.name: h for h in hosts}, process, Channel(ours), time.monotonic())
         self._workers.add(started)
         self._selector.register(ours, selectors.EVENT_READ, started)
-        # In a thread: a worker that does not take it must not hold the others up.
+        # In a thread: a worker that does not read it must not delay the others.
         self._in_thread(lambda: started.channel.send(task))
 
     def _hear(self, one: _Worker) -> None:
@@ -166,7 +166,7 @@ class _Watch:
             self._bury(one, "died")
 
     def _start_clock(self) -> None:
-        """The time in which Python itself starts is not the hosts'."""
+        """Start the deadline at the first question: the start of Python does not count."""
         if not self._has_asked:
             self._has_asked = True
             self._end += min(MOST_START_S, time.monotonic() - self._started)
@@ -241,7 +241,7 @@ class _Watch:
 
     def _in_thread(self, talk: Callable[[], None]) -> None:
         def quietly() -> None:
-            # A worker that is gone is heard of elsewhere.
+            # A worker that is gone is noticed elsewhere.
             with suppress(OSError):
                 talk()
 

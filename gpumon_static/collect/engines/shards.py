@@ -8,7 +8,7 @@ from gpumon_static.config.settings import HostConfig
 
 
 def deal(hosts: Sequence[HostConfig], shares: int) -> list[list[HostConfig]]:
-    """In turn, so that the hosts at the end, which failed last time, are divided evenly too."""
+    """Divide the hosts in turn, so that those at the end, which failed last time, are divided evenly too."""
     if shares == 1:
         return [list(hosts)]
     dealt: list[list[HostConfig]] = [[] for _ in range(shares)]

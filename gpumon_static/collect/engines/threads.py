@@ -66,7 +66,7 @@ def fan_out(
     on_start: Callable[[HostConfig], None] = lambda _: None,
     on_reading: Callable[[HostReading], None] = lambda _: None,
 ) -> list[HostReading]:
-    """`whole_deadline`: that of the run, for words, where this is only what is left of it."""
+    """Read all hosts. `whole_deadline`: that of the run, for messages; `deadline` is what is left of it."""
     waiting = deque(hosts)
     running: dict[str, _Running] = {}
     done: dict[str, HostReading] = {}
@@ -75,7 +75,7 @@ def fan_out(
     end = started + deadline
 
     def finish(reading: HostReading) -> None:
-        # A thread that was given up may still answer: the first word counts.
+        # A thread that was given up may still answer: the first reading counts.
         if running.pop(reading.host, None):
             done[reading.host] = reading
             on_reading(reading)
@@ -87,7 +87,7 @@ def fan_out(
                 threading.Thread(target=_answer, args=(host, read, clock, answers), daemon=True).start()
             except (RuntimeError, MemoryError) as error:
                 if running:
-                    # As many as the machine allows: the next one when another has ended.
+                    # As many as the system allows: the next one when another has ended.
                     waiting.appendleft(host)
                     workers = len(running)
                     break

@@ -62,7 +62,7 @@ class _Worker:
             )
 
     def listen(self) -> None:
-        """Take the run's replies; when it is gone, leave nothing behind."""
+        """Receive the run's replies; when the run is gone, end everything."""
         with suppress(EOFError, OSError):
             while True:
                 reply = self._channel.receive_bytes()
@@ -110,10 +110,10 @@ def main(descriptor: int) -> NoReturn:
             threading.Thread(target=talk, daemon=True).start()
         worker.work(task)
     except (EOFError, OSError):
-        # The run is gone, and needs nothing any more.
+        # The run is gone.
         os._exit(1)
     except Exception as error:
-        # The run asks these hosts again elsewhere; it cannot tell what happened here.
+        # The run asks these hosts again elsewhere; only this line has the reason.
         os.write(2, f"gpumon-static: a worker failed: {type(error).__name__}: {error}\n".encode())
         os._exit(1)
     os._exit(0)

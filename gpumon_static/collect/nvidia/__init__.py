@@ -1,6 +1,6 @@
 """NVIDIA: the probe's `smi` sections come in, `Gpu` records with their faults go out.
 
-Everything that knows what nvidia-smi prints is here. Words for people, and what a fault means, are not.
+All code that depends on what nvidia-smi prints is here. Texts for users, and what a fault means, are not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The rules of health that nvidia-smi's XML can tell: each is a function of the texts of a `<gpu>`.
+"""The rules of health that are read from nvidia-smi's XML: each is a function of the texts of a `<gpu>`.
 
-A rule answers None where nothing is wrong, also where the card does not say: `N/A` is no fault. Names,
+A rule returns None where nothing is wrong or nothing is reported: `N/A` is not a fault. Names,
 words and explanations of the rules are in gpumon_static/rules.py.
 """
 
@@ -20,7 +20,7 @@ from gpumon_static.text import one_line
 Test = Callable[[Texts], str | None]
 
 BUSY_PERCENT = 20
-"""A link narrows, and a fan stops, on a card that rests: those say something only of one at work."""
+"""A link narrows, and a fan stops, on an idle card: these rules apply only to a card at work."""
 HOT_C = 80
 
 _CORE = (
@@ -64,7 +64,7 @@ def _says(gpu: Texts, *words: str) -> list[str]:
     for path in _CORE:
         block, _, tag = path.rpartition("/")
         texts = gpu.get(path) + (gpu.get(block) if block else [])
-        # Most say a number.
+        # Most are numbers.
         if any(text and not text[0].isdigit() and _word(text) in words for text in texts):
             found.append(tag)
     return found
@@ -77,7 +77,7 @@ def _word(text: str) -> str:
 def _lost(gpu: Texts) -> str | None:
     words = ("gpu is lost", "gpu has fallen off the bus")
     said = _says(gpu, *words) or (one_line(gpu.own) or "").lower() in words
-    return "its readings say: GPU is lost" if said else None
+    return "nvidia-smi reports: GPU is lost" if said else None
 
 
 def _unknown_error(gpu: Texts) -> str | None:
@@ -88,7 +88,7 @@ def _unknown_error(gpu: Texts) -> str | None:
 
 def _needs_reset(gpu: Texts) -> str | None:
     if _says(gpu, "gpu requires reset"):
-        return "its readings say: GPU requires reset"
+        return "nvidia-smi reports: GPU requires reset"
     action = told(gpu, "gpu_recovery_action")
     if action and action.lower() != "none":
         return f"the driver asks for: {action}"
@@ -146,7 +146,7 @@ def _power_brake(gpu: Texts) -> str | None:
 
 
 def _slowdown(gpu: Texts) -> str | None:
-    """Where the driver names the cause, that one is told instead."""
+    """Slowdown by hardware, where the driver does not report the cause."""
     named = ("hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
     active = _reason(gpu, "hw_slowdown") and not any(_reason(gpu, name) for name in named)
     return "hardware slowdown active" if active else None
@@ -157,7 +157,7 @@ def _over_temperature(gpu: Texts) -> str | None:
     limit = first(gpu, ["temperature/gpu_temp_slow_threshold", "temperature/gpu_temp_max_threshold"], number)
     if now is not None and limit and now >= limit:
         return f"{now:.0f} °C, slows down at {limit:.0f} °C"
-    # Newer cards tell how many degrees are left, and where below zero they slow down.
+    # Newer cards report how many degrees are left, and where below zero they slow down.
     left = first(gpu, ["temperature/gpu_temp_tlimit"], number)
     slow = first(gpu, ["temperature/gpu_temp_slow_tlimit_threshold"], number)
     if left is not None and slow is not None and left <= slow:
@@ -172,7 +172,7 @@ def _over_temperature(gpu: Texts) -> str | None:
 def _fan(gpu: Texts) -> str | None:
     said = (first(gpu, ["fan_speed"], one_line) or "").strip("[]").lower()
     if said in ("unknown error", "err!"):
-        return f"nvidia-smi says: {said}"
+        return f"nvidia-smi reports: {said}"
     temperature = first(gpu, ["temperature/gpu_temp"], number)
     stands = first(gpu, ["fan_speed"], number) == 0
     return (

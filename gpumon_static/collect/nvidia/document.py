@@ -43,7 +43,7 @@ _SCHEMA = re.compile(r"nvsmi_device_v(\d{1,4})\.dtd")
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BARE_AMPERSAND = re.compile(r"&(?!#?\w{1,8};)")
 
-# What nvidia-smi prints instead of XML, and what that means. Its exit status is no safe guide: 255 is
+# What nvidia-smi prints instead of XML, and what that means. Its exit status is not reliable: 255 is
 # also that of ssh, and the driver's messages come on stdout.
 _MESSAGES = (
     (re.compile(r"No devices were found", re.IGNORECASE), Status.NO_GPUS),
@@ -106,9 +106,9 @@ def _end(stdout: str, start: int) -> int | None:
 
 
 class Texts:
-    """What the tags below an element say, by their path: `fb_memory_usage/used`.
+    """The texts of the tags below an element, by their path: `fb_memory_usage/used`.
 
-    Most of a GPU is never asked for, so only the blocks on the way to a path are looked into.
+    Most of a GPU's tags are never used, so only the blocks on the way to a path are read.
     """
 
     __slots__ = ("_blocks", "_found", "own")

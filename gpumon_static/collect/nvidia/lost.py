@@ -4,8 +4,8 @@
     Unable to determine the device handle for GPU0000:5F:00.0: Unknown Error
     Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system ...
 
-The others keep their indices, so that the position in the XML is then not the index: `nvidia-smi -L` tells
-it by UUID, and without that the order of the bus ids does.
+The others keep their indices, so that the position in the XML is then not the index: `nvidia-smi -L` has
+it by UUID; without that, it follows from the order of the bus ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 MOST = 1024
-"""Lines of this kind that are read: a machine has room for 16 GPUs."""
+"""Lines of this kind that are read: a host has room for 16 GPUs."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def bus_key(bus_id: str | None) -> tuple[int, ...]:
 
 def indices(gpus: Sequence[Gpu], lost: Sequence[Lost], listed: Sequence[ListedGpu]) -> list[int]:
     """The index of each GPU of the XML."""
-    # A UUID that is there twice (masked, or a bug of the driver) tells nothing.
+    # A UUID that is there twice (masked, or a bug of the driver) identifies nothing.
     uuids = Counter(gpu.uuid for gpu in gpus)
     by_uuid = {one.uuid: one.index for one in listed}
     known = [by_uuid.get(gpu.uuid) if gpu.uuid and uuids[gpu.uuid] == 1 else None for gpu in gpus]
@@ -66,7 +66,7 @@ def indices(gpus: Sequence[Gpu], lost: Sequence[Lost], listed: Sequence[ListedGp
 
 
 def lost_indices(gpus: Sequence[Gpu], lost: Sequence[Lost], listed: Sequence[ListedGpu]) -> list[int]:
-    """As the driver says, else by what `-L` leaves out, else by the order of the bus ids."""
+    """The index: as the driver reports it, else what `-L` leaves out, else by the order of the bus ids."""
     if not lost:
         return []
     places = sorted({bus_key(gpu.bus_id) for gpu in gpus} | {bus_key(one.bus_id) for one in lost})
@@ -113,7 +113,7 @@ def _gpu(index: int, listed: ListedGpu | None, lost: Lost | None) -> Gpu:
 
 
 def merge(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
-    """By index, each once: the CSV and the page know a GPU by it."""
+    """GPUs by index, each once: the CSV and the page identify a GPU by it."""
     found: dict[int, Gpu] = {}
     for gpu in gpus:
         found.setdefault(gpu.index, gpu)

@@ -1,4 +1,4 @@
-"""MIG: the slices of a GPU, from the XML, and their profiles and UUIDs, which only `nvidia-smi -L` tells.
+"""MIG: the slices of a GPU, from the XML, and their profiles and UUIDs, which only `nvidia-smi -L` has.
 
     GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-2f4c77af-...)
       MIG 1g.10gb     Device  0: (UUID: MIG-9d3c5e1f-...)
@@ -44,7 +44,7 @@ class ListedGpu:
 
 
 def parse_list(text: str) -> list[ListedGpu]:
-    """The answer of `nvidia-smi -L`; lines that are neither GPU nor slice are passed over."""
+    """The answer of `nvidia-smi -L`; lines that are neither GPU nor slice are skipped."""
     gpus: list[ListedGpu] = []
     for line in lines(text, MOST_LINES):
         if gpu := _GPU_LINE.match(line):
@@ -55,7 +55,7 @@ def parse_list(text: str) -> list[ListedGpu]:
 
 
 def with_profiles(gpus: Sequence[Gpu], listed: Sequence[ListedGpu]) -> list[Gpu]:
-    """The GPUs with what `-L` says of their slices, whose device numbers are the indices of the XML."""
+    """The GPUs with what `-L` reports of their slices, whose device numbers are the indices of the XML."""
     # Of two that are listed alike, the first counts.
     by_uuid = {one.uuid: one for one in reversed(listed)}
     by_index = {one.index: one for one in reversed(listed)}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NEWEST_SCHEMA = 13
 MOST_GPUS = 1024
-"""GPUs that are read: a machine has room for 16."""
+"""GPUs that are read: a host has room for 16."""
 LONGEST_NAME = 4096
 """Characters of a command line in which the program's name is looked for."""
 MOST_LINES = 10_000
@@ -142,11 +142,11 @@ def _processes(infos: Sequence[Texts]) -> tuple[Process, ...]:
 
 
 def own_name(text: str | None) -> str | None:
-    """The program's own name: no directory and no arguments, which are the user's private business."""
+    """The program's own name: no directory and no arguments, which are private."""
     line = " ".join(text[:LONGEST_NAME].split()) if text and known(text) else ""
     if re.match(r"[A-Za-z]:\\", line):
         return known(re.split(r"(?<=\.exe)\s", line, maxsplit=1, flags=re.IGNORECASE)[0].rpartition("\\")[2])
-    # What comes after a blank may be an argument. Where it is part of the name, ps knows the whole.
+    # What comes after a blank may be an argument. Where it is part of the name, ps has the whole.
     return known(line.split(" ")[0].rpartition("/")[2].rstrip(":"))
 
 

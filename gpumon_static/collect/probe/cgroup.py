@@ -1,4 +1,4 @@
-"""What a process belongs to, by its cgroups: a job of Slurm, a container, a pod, the login of a person.
+"""What a process belongs to, by its cgroups: a job of Slurm, a container, a pod, the login of a user.
 
     1234/cgroup:0::/system.slice/slurmstepd.scope/job_123/step_0/user/task_0           slurm:123
     1234/cgroup:4:memory:/slurm/uid_1000/job_123/step_0                                slurm:123, of uid 1000
@@ -6,7 +6,7 @@
     1234/cgroup:0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod4c1e_....slice/...
     1234/cgroup:0::/user.slice/user-1000.slice/session-3.scope                         of uid 1000
 
-Many of these are names that a user can choose, so what is found is a label and never a right to anything.
+Many of these are names that a user can choose, so what is found is a label, and nothing is granted by it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LOGIN = re.compile(r"/user-(\d{1,10})\.slice(?:/|$)")
 class Belonging:
     job: str | None = None
     uid: int | None = None
-    """Of the person, also where the process is root in a container."""
+    """Of the user, also where the process is root in a container."""
 
 
 def parse(text: str) -> dict[int, Belonging]:
@@ -64,7 +64,7 @@ def parse(text: str) -> dict[int, Belonging]:
 
 
 def belonging(paths: Collection[str]) -> Belonging:
-    """From all the groups of a process: cgroup v1 has one for each resource, and not all of them tell."""
+    """From all the groups of a process: cgroup v1 has one for each resource, and not all of them have it."""
     found = ((kind, _tidy(_named(paths, below, form))) for kind, below, form in _JOBS)
     job = next((f"{kind}:{name}" for kind, name in found if name), None)
     person = _named(paths, _SLURM, _SLURM_USER) or _named(paths, None, _LOGIN)

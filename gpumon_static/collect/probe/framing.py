@@ -5,8 +5,8 @@
     0
     @@gpumon 4f1d22ab90c3e7d5 end
 
-Whatever a login shell prints before `begin` is passed over. The token is made anew on the host each
-time, so that nothing a process calls itself can pass for a marker. The XML comes packed where the host has
+Whatever a login shell prints before `begin` is skipped. The token is made on the host each time, so that no
+name of a process can be mistaken for a marker. The XML comes packed where the host has
 gzip: a tenth of the bytes, and half of our work with them (`python -m bench probe`).
 """
 
@@ -28,7 +28,7 @@ from gpumon_static.text import one_line
 
 COMMAND = "sh -s"
 MOST_BYTES = 8 * 1024 * 1024
-"""Eight times what the most talkative real host was seen to say."""
+"""Eight times the largest answer seen of a real host."""
 
 BEGIN_MARK = b"@@gpumon begin"
 LONGEST_BEGIN = 100
@@ -46,7 +46,7 @@ def script() -> str:
 
 
 def stdin(host: HostConfig) -> bytes:
-    """The script with its settings before it. nvidia-smi is given up before we give up the host."""
+    """The script with its settings before it. nvidia-smi is ended before the host's time is up."""
     settings = {
         "GPUMON_TIMEOUT": str(max(1, round(host.command_timeout * 0.8))),
         "GPUMON_DISKS": "\n".join(host.disks),
@@ -136,7 +136,7 @@ def sections(text: str) -> dict[str, str]:
     begin = _BEGIN.search(text)
     if not begin:
         said = one_line(text)
-        told = f"it said: {said}" if said else "it said nothing"
+        told = f"it printed: {said}" if said else "it printed nothing"
         raise HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
     marker = re.compile(rf"\n@@gpumon {begin[1]} ([a-z-]{{1,40}})(?=\r?\n|\r?\Z)")
     marks = list(islice(marker.finditer(text, begin.end()), MOST_SECTIONS + 1))

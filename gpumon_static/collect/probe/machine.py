@@ -1,4 +1,4 @@
-"""The probe's sections about the machine itself.
+"""The probe's sections about the host itself: load, CPU, RAM, disks.
 
 load     12.10 11.87 11.50 13/2210 4242
 uptime   350735.47

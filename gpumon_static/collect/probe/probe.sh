@@ -1,8 +1,8 @@
 #!/bin/sh
-# The gpumon-static probe: what one GPU host has to tell, in marked sections on stdout.
+# The gpumon-static probe: prints the state of one GPU host, in marked sections on stdout.
 #
 # It is sent to `sh -s` over SSH, or installed on the host as a forced command. It needs no privilege,
-# takes no input, writes no file and runs one nvidia-smi and one ps. POSIX sh: dash, bash, busybox.
+# reads no input, writes no file and runs one nvidia-smi and one ps. POSIX sh: dash, bash, busybox.
 #
 #   @@gpumon begin 1 4f1d...       version of this format, and a token no process name can guess
 #   @@gpumon 4f1d... smi-stderr    a section starts; what follows is its text
@@ -10,8 +10,8 @@
 #   @@gpumon 4f1d... end           nothing was cut off
 #
 # GPUMON_TIMEOUT: seconds that nvidia-smi may take. GPUMON_DISKS: mount points, one per line.
-# GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the asker can unpack the XML.
-# GPUMON_WAS_LATE: `yes` where the last one to ask waited in vain.
+# GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the collector can unpack the XML.
+# GPUMON_WAS_LATE: `yes` where the last run timed out.
 # GPUMON_PROC, GPUMON_SYS: for the tests and the demo.
 
 newline='
@@ -19,8 +19,8 @@ newline='
 
 section() { printf '\n@@gpumon %s %s\n' "$token" "$1" >&3; }
 
-# Runs what may hang, for so many seconds, and no longer than somebody listens. sshd does not tell when
-# the connection breaks, so once a second an empty line is written: that fails then. With `setsid` all
+# Runs a command that may hang, for so many seconds, and no longer than the connection lasts. sshd does not
+# report when it breaks, so once a second an empty line is written: that fails then. With `setsid` all
 # that the command starts is one group, to be ended together. Its stderr is 4.
 limited() {
   most=$1
@@ -51,7 +51,7 @@ watch() {
   done
   kill -9 "$group$job"
   a_second
-  # Still here: what hangs in the kernel cannot be killed. We can go all the same.
+  # Still here: what hangs in the kernel cannot be killed. The probe exits all the same.
   section "$ended"
   echo 124 >&3
   section end
@@ -70,7 +70,7 @@ leave() {
   exit
 }
 
-# nvidia-smi's XML without what nobody asks for (four fifths are clocks that the GPU could be set to; the
+# nvidia-smi's XML without what is not used (four fifths are clocks that the GPU could be set to; the
 # list of old processes may be as long). Then, on stderr, whether `-L` is needed, and the PIDs for ps.
 # `-L`: only there a slice of a GPU has a name, and a GPU that is missing here a number.
 filter='
@@ -92,7 +92,7 @@ filter='
   /<\/(compute_)?processes>/ { listed = 0 }
   END { printf "\n%s%s", (list || attached + 0 > gpus + 0 ? "list" : "no"), pids >"/dev/stderr" }'
 
-# A driver that hangs keeps every nvidia-smi in the kernel for ever: another one would only join them.
+# A driver that hangs keeps every nvidia-smi in the kernel for ever: another one would only hang too.
 one_hangs() {
   [ "$GPUMON_WAS_LATE" = yes ] || return
   case $newline$(ps -C nvidia-smi -o stat=) in *"$newline"D*) ;; *) return 1 ;; esac
@@ -137,7 +137,7 @@ list_processes() {
   all="$*"
   IFS=' '
   if [ "$command_lines" = yes ]; then
-    # Arguments are in the memory of a process, and one that hangs may keep who reads them.
+    # Arguments are in the memory of a process, and a process that hangs may block its reader.
     listed=$(limited "$short" ps-status \
       ps --cols 300 -o pid= -o uid= -o etime= -o stat= -o user:32= -o comm:16= -o args= -p "$all") && return
     command_lines=
@@ -146,10 +146,10 @@ list_processes() {
   listed=$(owners "$@")
 }
 
-# What anybody may know of a process: whose it is. For a host without procps, or one that hides the rest.
+# What every user can see of a process: its owner. For a host without procps, or one that hides the rest.
 owners() { cd "$proc" && stat -c '%n %u - - %-32U' "$@"; }
 
-# With hidepid a process that ps does not list may well be there. The first one always is.
+# With hidepid a process that ps does not list may exist. The first one always does.
 look_behind_hidepid() {
   read -r line <"$proc/1/stat" && return
   section hidden
@@ -160,7 +160,7 @@ look_behind_hidepid() {
   fi
 }
 
-# Slurm, Docker and their like leave their mark in the cgroup of a process.
+# Slurm, Docker and others can be recognised in the cgroup of a process.
 find_jobs() {
   paths=
   for pid; do
@@ -207,7 +207,7 @@ ask_for() {
   case " $strangers " in *" $1 "*) ;; *) strangers="$strangers${strangers:+ }$1" ;; esac
 }
 
-# With the shell's own words only: a process less is a process less, on every host, every five minutes.
+# With builtins of the shell only: each process would be one more on every host, every five minutes.
 describe_machine() {
   section load
   read -r line <"$proc/loadavg" && echo "$line"
@@ -231,8 +231,8 @@ describe_machine() {
   done <"$proc/meminfo"
 }
 
-# How busy it was since we came. The kernel counts hundredths of a second, per core; under a fifth of a
-# second they tell nothing.
+# How busy the CPUs were since the probe started. The kernel counts hundredths of a second, per core; under a fifth of a
+# second they are too coarse.
 describe_cpu() {
   cpu_before=$cpu
   ticks_before=$ticks
@@ -314,7 +314,7 @@ main() {
   date +%s
   read_cpu
   ask_nvidia_smi
-  # At once, because each line that is written alone is a packet to pack and to unpack.
+  # In one write, because each line written alone is a packet of its own.
   facts=$(describe_all 3>&1)
   printf '%s\n' "$facts"
   if [ "$disks" ]; then describe_disks; fi

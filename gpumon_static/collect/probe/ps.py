@@ -39,7 +39,7 @@ class PsEntry:
 
 
 def _whole_name(name: str | None, command: str | None) -> str | None:
-    """The kernel names it without arguments: a blank there is part of the name, as in `Plex Transcoder`."""
+    """The kernel's name, without arguments: a blank is part of the name, as in `Plex Transcoder`."""
     if name is None or (command and command.startswith(f"{name} ")):
         return command
     return name
@@ -50,7 +50,7 @@ class ProcessTable:
     entries: Mapping[int, PsEntry]
     """Empty where the host has no usable ps: then nothing is known, and no PID is gone."""
     hides: bool
-    """With hidepid: a process that is not here may be there all the same."""
+    """With hidepid: a process that is not listed may exist all the same."""
     names: Mapping[int, str]
     belongings: Mapping[int, cgroup.Belonging]
 
@@ -75,7 +75,7 @@ class ProcessTable:
         return self._with_person(found, belonging)
 
     def _with_person(self, process: Process, belonging: cgroup.Belonging) -> Process:
-        """Who is root in a container, or a number that only the container knows, is its person outside."""
+        """The process with its owner: for root in a container, or a number of its own, the user outside."""
         is_somebody = process.user is not None and process.uid not in (None, 0) and process.uid in self.names
         if belonging.uid is None or is_somebody or process.state == GONE:
             return process

@@ -1,4 +1,4 @@
-"""What ~/.ssh/config says of a host, put together with config.ini, which wins.
+"""Settings of a host from ~/.ssh/config, combined with config.ini, which wins.
 
     Host gpu*
         ProxyJump bastion
@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"%(.)")
 
 
 class _Parser(paramiko.SSHConfig):
-    # Where %l is among them, paramiko asks the DNS for our own name, for each host anew.
+    # Where %l is among them, paramiko asks the DNS for our own name, for each host again.
     TOKENS_BY_CONFIG_KEY = {  # noqa: RUF012
         "hostname": ["%h"],
         "identityfile": ["~", "%d", "%h", "%u", "%r"],
@@ -75,7 +75,7 @@ class Targets:
         try:
             return self._parsed((file, before)).lookup(name)
         except Exception as error:
-            # `Match exec` may run into anything.
+            # `Match exec` may raise anything.
             reason = one_line(str(error)) or type(error).__name__
             raise HostError(Status.ERROR, f"{file} cannot be used for {name}: {reason}") from error
 
@@ -98,9 +98,9 @@ class Targets:
             raise HostError(Status.ERROR, f"{host.ssh_config}: {spec!r} is not a jump host")
         user, name, port = match[1], match[2].strip("[]"), int(match[3]) if match[3] else None
         if name in seen or len(seen) > MOST_JUMPS:
-            raise HostError(Status.ERROR, f"{host.ssh_config}: ProxyJump goes round in circles at {name}")
+            raise HostError(Status.ERROR, f"{host.ssh_config}: ProxyJump loops at {name}")
         options = self._options(host.ssh_config, name, None, user, port)
-        # Hops after the first are reached through the one before, whatever the file says of them.
+        # Hops after the first are reached through the one before, whatever the file sets for them.
         way = {"via": via} if via else self._way(name, host, options, seen)
         return _target(
             name,

@@ -1,10 +1,10 @@
 """The text of an ssh_config as paramiko can read it: with its `Include`s, its words split as ssh does.
 
-    Host gpu* # the lab's boxes      paramiko takes the comment for patterns, and fails on its apostrophe
+    Host gpu* # the lab's boxes      paramiko reads the comment as patterns, and fails on its apostrophe
     User=alice                       a value in quotes, or with spaces before or after the equal sign
     Include conf.d/*                 paramiko does not follow it
 
-What paramiko does not know of ssh's own files stays unknown: `Match localnetwork` and `tagged`, `%C`.
+Not supported, because paramiko does not support it: `Match localnetwork` and `tagged`, `%C`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WHITE = " \t\r\f"
 
 
 def read(file: Path, tell: Tell = lambda _: None) -> str:
-    """A file that is not there says nothing, nor does one of somebody else's home, as with `su` or `sudo`.
+    """The text; empty for a file that does not exist or is in another user's home, as with `su` or `sudo`.
 
-    A file that config.ini names is looked at before, and told of. `tell`: takes a line about each `Include`
-    that was passed over. Raises `paramiko.ConfigParseError`.
+    A file that config.ini names is checked before, and reported. `tell`: called with a line about each
+    `Include` that was skipped. Raises `paramiko.ConfigParseError`.
     """
     try:
         return "".join(f"{line}\n" for line in _lines(file, (), tell))
@@ -44,7 +44,7 @@ def read(file: Path, tell: Tell = lambda _: None) -> str:
 
 
 def passed_over(file: Path) -> list[str]:
-    """A line about each `Include` that cannot be read; nothing of a file that a run refuses with a reason."""
+    """A line about each `Include` that cannot be read; nothing for a file that a run refuses."""
     told: list[str] = []
     with suppress(OSError, paramiko.ConfigParseError):
         read(file, told.append)
@@ -86,7 +86,7 @@ def _lines_of_included(file: Path, outer: tuple[str, ...], tell: Tell, depth: in
     try:
         return list(_lines(file, outer, tell, depth))
     except OSError as error:
-        tell(f"Include {file} cannot be read: {error.strerror}; passed over")
+        tell(f"Include {file} cannot be read: {error.strerror}; skipped")
         return []
 
 
@@ -141,12 +141,12 @@ def _condition(keyword: str, words: list[str]) -> tuple[str, ...]:
 
 
 def _pattern(word: str) -> str:
-    """ssh knows * and ? only; paramiko takes brackets for a set of letters."""
+    """The pattern for paramiko: ssh has * and ? only; paramiko reads brackets as a set of letters."""
     return word.replace("[", "[[]")
 
 
 def _included(patterns: list[str], file: Path) -> Iterator[Path]:
-    """Not with pathlib, which raises for a directory that is closed and takes hidden files for a `*`."""
+    """The files of an `Include`. pathlib would raise for a closed directory and include hidden files."""
     for pattern in patterns:
         # As ssh has it for a user's file: relative to ~/.ssh, which is where that file is.
         absolute = os.path.join(file.parent, os.path.expanduser(pattern))  # noqa: PTH111, PTH118

@@ -21,7 +21,7 @@ _UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EN
 
 
 RETRY_AFTER = 1.0
-"""Seconds after which a host that hung up is tried once more."""
+"""Seconds after which a host that closed the connection is tried once more."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class HungUp(HostError):
         told = f" ({said})" if said else ""
         super().__init__(
             Status.REFUSED,
-            f"{to} hung up before the login{told}, twice: sshd's MaxStartups or a firewall",
+            f"{to} closed the connection before the login{told}, twice: sshd's MaxStartups or a firewall",
         )
 
 
 class Budget:
-    """Seconds that several steps share. Waiting for our own turn is not held against the host."""
+    """Seconds that several steps share. Waiting for our own turn does not count."""
 
     def __init__(self, seconds: float, on_end: str) -> None:
         self.seconds = seconds
@@ -93,7 +93,7 @@ class Wire(Protocol):
 
 
 class Line:
-    """A wire on which the other side has begun to speak; its first words may turn out not to be SSH."""
+    """A wire on which the other side has sent something, which may turn out not to be SSH."""
 
     def __init__(self, wire: Wire, first: bytes) -> None:
         self._wire = wire
@@ -129,7 +129,7 @@ def connect(to: Endpoint, budget: Budget, trace: Trace) -> Line:
 
 
 def greeted(wire: Wire, to: Endpoint, budget: Budget) -> Line:
-    """The wire as a line, once the other side speaks."""
+    """The wire as a line, once the other side has sent something."""
     try:
         wire.settimeout(budget.left())
         first = wire.recv(256)

@@ -1,4 +1,4 @@
-"""Is it the host that it says it is? Asked after each handshake."""
+"""Check a host's key after each handshake."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refusal(key: paramiko.PKey, target: Target, known: KnownHosts, verdict: Verd
     reasons = {
         Verdict.UNKNOWN: (f"unknown host key; compare {shown} with the host's own", add),
         Verdict.CHANGED: (
-            f"HOST KEY CHANGED to {shown}: reinstalled, or somebody in between; if the new key is right",
+            f"HOST KEY CHANGED to {shown}: reinstalled, or an attacker in between; if the new key is right",
             f"ssh-keygen -R {name} -f {file} && {add}",
         ),
         Verdict.REVOKED: (f"the host key {shown} is revoked in {known.path}", None),
@@ -58,7 +58,7 @@ def refusal(key: paramiko.PKey, target: Target, known: KnownHosts, verdict: Verd
 def _line_that_adds(key: paramiko.PKey, target: Target, known: KnownHosts) -> str:
     file = shlex.quote(str(known.path))
     if target.via or target.proxy_command or target.known_as != target.at:
-        # ssh-keyscan knows neither jump hosts nor aliases.
+        # ssh-keyscan supports neither jump hosts nor aliases.
         named = lookup_name(target.known_as.hostname, target.known_as.port)
         return f"echo {shlex.quote(f'{named} {key.get_name()} {key.get_base64()}')} >> {file}"
     port = "" if target.at.port == 22 else f"-p {target.at.port} "

@@ -20,7 +20,7 @@ from gpumon_static.text import one_line
 
 PROHIBITED = 1
 
-# What sshd says of a connection that it was to make for us, as strerror and getaddrinfo word it.
+# sshd's reasons for a forwarded connection that failed, in the words of strerror and getaddrinfo.
 REASONS = {
     "refused": Status.REFUSED,
     "timed out": Status.TIMEOUT,
@@ -64,7 +64,7 @@ def _closed_by_the_other_side(channel: paramiko.Channel, message: paramiko.Messa
 
 
 class Transport(paramiko.Transport):
-    """Knows of each channel why it was not opened: paramiko keeps one reason for all threads."""
+    """A transport that keeps the reason why each channel was not opened: paramiko has one for all threads."""
 
     _channel_handler_table: ClassVar[dict[int, Any]] = {
         **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ class JumpHosts:
         """A line to a host behind the jump host."""
         with budget.stopped():
             transport = self._transport(jump)
-        trace.done(Step.NAME, f"left to the jump host {jump.name}")
+        trace.done(Step.NAME, f"resolved by the jump host {jump.name}")
         channel = _open(transport, jump, to, budget)
         trace.done(Step.PORT, f"{to} through the jump host {jump.login}")
         return greeted(_Wire(channel), to, budget)
@@ -135,5 +135,5 @@ def _open(transport: Transport, jump: Target, to: Endpoint, budget: Budget) -> p
             told = f"the jump host {jump.name} may not connect to {to}: AllowTcpForwarding or PermitOpen"
             raise HostError(Status.REFUSED, told) from error
         status = next((s for words, s in REASONS.items() if words in said.lower()), Status.UNREACHABLE)
-        told = f"the jump host {jump.name} cannot connect to {to}: {reason or 'it does not say why'}"
+        told = f"the jump host {jump.name} cannot connect to {to}: {reason or 'no reason given'}"
         raise HostError(status, told) from error

@@ -58,7 +58,7 @@ class KeyRing:
         """What to try at a host, in this order, and what could not be tried."""
         named = bool(target.key_files)
         if not named and target.password_command:
-            # Keys that it was never given would only use up its patience.
+            # Keys that nothing sets for this host would only count as failed tries.
             return [], []
         found: list[Identity] = []
         failed: list[str] = []
@@ -70,7 +70,7 @@ class KeyRing:
         if not target.only_these_keys:
             offered = {identity.key.asbytes() for identity in found}
             others = [i for i in self._agent_identities() if i.key.asbytes() not in offered]
-            # Keys that the config names come first; of those that nobody named, the agent's.
+            # Keys that the config names come before the agent's, default key files after them.
             found = found + others if named else others + found
         return found, failed
 
@@ -109,7 +109,7 @@ class KeyRing:
 
 
 class _Agent(paramiko.Agent):
-    """paramiko's lets two threads talk at once, and waits for an answer for ever."""
+    """A connection to the agent with a lock and a time limit: paramiko's has neither."""
 
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
@@ -135,7 +135,7 @@ def _load_key(file: Path, passphrase: str | None) -> paramiko.PKey:
     except Exception as error:
         # What a file that is no key makes the libraries raise is not documented and differs by version.
         if passphrase is not None:
-            raise BadKey(f"{file} is not opened by what key_passphrase_command says") from None
+            raise BadKey(f"{file} cannot be decrypted with what key_passphrase_command prints") from None
         raise BadKey(f"{file} is not a private key that paramiko can read") from error
 
 
@@ -145,7 +145,7 @@ def _read_key(file: Path, password: bytes | None) -> paramiko.PKey:
     except paramiko.PasswordRequiredException:
         raise
     except paramiko.SSHException:
-        # paramiko stumbles over half of the ECDSA files without a comment; in the older form it reads them.
+        # paramiko fails on half of the ECDSA files without a comment; in the older form it reads them.
         loaded = serialization.load_ssh_private_key(file.read_bytes(), password)
         kind = paramiko.ECDSAKey if isinstance(loaded, EllipticCurvePrivateKey) else paramiko.RSAKey
         older = loaded.private_bytes(

@@ -7,9 +7,9 @@
     @revoked * ssh-rsa AAAA...                   a key that is never accepted
     @cert-authority *.lab ssh-ed25519 AAAA...    an authority whose certificates count
 
-A hashed name can only be found by hashing with each entry's own salt. So the question is put the other
-way round: of the entries that hold this very key, does one carry this name? Only for a host that is
-about to be refused are all entries looked through.
+A hashed name can only be found by hashing with each entry's own salt. So the search starts with
+the key: of the entries that have this key, does one match this name? All entries are searched only for a
+host that is about to be refused.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Verdict(Enum):
     UNKNOWN = auto()
     CHANGED = auto()
     OTHER_TYPE = auto()
-    """The host is known by keys of other types than the one it showed."""
+    """Keys of the host are known, but of other types than the one it presented."""
     REVOKED = auto()
     AUTHORITY_ONLY = auto()
-    """Only a certificate authority is known for it, and the plain key was shown."""
+    """Only a certificate authority is known for it, and it presented a plain key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class KnownHosts:
 
     @classmethod
     def load(cls, path: Path, also: Iterable[Path] = ()) -> KnownHosts:
-        """A file that is not there knows no host. `also`: files of the system, read but never written."""
+        """A file that does not exist has no hosts. `also`: files of the system, read but never written."""
         known = cls(path)
         for source in (path, *also):
             try:
@@ -137,7 +137,7 @@ def lookup_name(name: str, port: int) -> str:
 
 
 def parse(text: str) -> Iterator[Entry]:
-    """Lines that make no sense are passed over, as ssh does."""
+    """Lines that cannot be read are skipped, as ssh does."""
     for line in text.splitlines():
         words = line.split()
         marker = words.pop(0) if words and words[0].startswith("@") else None

@@ -35,7 +35,7 @@ def log_in(
 def _by_key(
     transport: paramiko.Transport, target: Target, identities: list[Identity], budget: Budget
 ) -> str | None:
-    """The name of the key that was taken."""
+    """The name of the key that was accepted."""
     for count, identity in enumerate(identities, start=1):
         transport.auth_timeout = budget.left()
         try:
@@ -44,7 +44,7 @@ def _by_key(
             if target.password_command:
                 return None
             offered = ", ".join(error.allowed_types)
-            raise HostError(Status.AUTH, f"takes no key for {target.user}; it offers: {offered}") from error
+            raise HostError(Status.AUTH, f"accepts no key for {target.user}; it offers: {offered}") from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             budget.left()
             if not transport.is_active():
@@ -66,12 +66,12 @@ def _by_password(
         raise HostError(Status.AUTH, f"password_command {error}") from None
     transport.auth_timeout = budget.left()
     try:
-        # Where the host asks questions instead, its one question is answered with the password.
+        # With keyboard-interactive login, the host's one question is answered with the password.
         transport.auth_password(target.user, password)
     except paramiko.BadAuthenticationType as error:
         if not {"password", "keyboard-interactive"} & set(error.allowed_types):
             offered = ", ".join(error.allowed_types)
-            reason = f"takes no password for {target.user}; it offers: {offered}"
+            reason = f"accepts no password for {target.user}; it offers: {offered}"
             raise HostError(Status.AUTH, reason) from None
         return None
     except (paramiko.SSHException, EOFError, OSError) as error:
@@ -83,9 +83,10 @@ def _by_password(
 
 
 def _hung_up(target: Target, tried: list[Identity], error: Exception) -> HostError:
-    told = f"hung up on the login of {target.user}: {one_line(str(error)) or type(error).__name__}"
+    reason = one_line(str(error)) or type(error).__name__
+    told = f"closed the connection during the login of {target.user}: {reason}"
     if len(tried) > 2:
-        told += f"; {len(tried)} keys may be more than it lets one try: name one with key_filename"
+        told += f"; {len(tried)} keys may be more than it allows: set one with key_filename"
     return HostError(Status.AUTH, told)
 
 

@@ -1,6 +1,6 @@
 """One host through the `ssh` program: for Kerberos, security keys, ControlMaster, host certificates.
 
-Where ssh fails it ends with 255 and says why on stderr; with -v it also says how far it came:
+Where ssh fails it exits with 255 and prints why on stderr; with -v it also prints how far it came:
 
     debug1: Connecting to node9 [10.0.0.9] port 22.
     debug1: Connection established.
@@ -35,7 +35,7 @@ _HOST_KEY = re.compile(r"^debug1: Server host key: (\S+ \S+)", re.MULTILINE)
 _LOGGED_IN = re.compile(r'^Authenticated to [^"\n]* using "([^"\n]+)"', re.MULTILINE)
 _NOISE = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|\*|@@|$")
 
-# The first that is found in what ssh says.
+# The first that is found in what ssh prints.
 SIGNS = (
     ("could not resolve hostname", Status.DNS),
     ("remote host identification has changed", Status.HOST_KEY),
@@ -117,7 +117,7 @@ def failure(host: HostConfig, said: str) -> HostError:
     spoken = _spoken(said)
     text = "\n".join(spoken).lower()
     status = next((status for words, status in SIGNS if words in text), Status.ERROR)
-    reason = one_line(spoken[-1] if spoken else None) or "ssh failed and does not say why"
+    reason = one_line(spoken[-1] if spoken else None) or "ssh failed without a message"
     if status is Status.HOST_KEY:
         return _host_key_failure(host, said)
     if status is Status.REFUSED and "refused" not in text:
@@ -130,7 +130,7 @@ def _host_key_failure(host: HostConfig, said: str) -> HostError:
     key = shown[1] if shown else "the host's key"
     if "revoked" in said.lower():
         return HostError(Status.HOST_KEY, f"the host key {key} is revoked")
-    # ssh itself knows every way to the host, and asks before it adds the key.
+    # ssh itself reaches the host in every case, and asks before it adds the key.
     again = [w for w in arguments(host) if w not in ("-v", "-T", framing.COMMAND)]
     again = [
         w.replace("BatchMode=yes", "BatchMode=no").replace("Checking=yes", "Checking=ask") for w in again
@@ -141,7 +141,7 @@ def _host_key_failure(host: HostConfig, said: str) -> HostError:
         return HostError(Status.HOST_KEY, told, fix=add)
     remove = re.search(r"ssh-keygen -f .*", said)
     first = f"{remove[0].strip()} && " if remove else ""
-    told = f"HOST KEY CHANGED to {key}: reinstalled, or somebody in between; if the new key is right"
+    told = f"HOST KEY CHANGED to {key}: reinstalled, or an attacker in between; if the new key is right"
     return HostError(Status.HOST_KEY, told, fix=first + add)
 
 
@@ -154,12 +154,12 @@ def _late(host: HostConfig, said: str) -> HostError:
 
 
 def _spoken(said: str) -> list[str]:
-    """The lines that ssh would say without -v."""
+    """The lines that ssh would print without -v."""
     return [line for line in said.splitlines() if not _NOISE.match(line.strip())]
 
 
 def _tell(said: str, trace: Trace) -> None:
-    """The last jump's or the host's own: what ssh says of each comes in the order of the way."""
+    """The last jump's or the host's own: ssh prints them in the order of the hops."""
     for step, pattern, form in (
         (Step.NAME, _CONNECTING, "{0}"),
         (Step.PORT, _CONNECTED, "open"),

@@ -1,6 +1,6 @@
-"""Passphrases and passwords, as commands of config.ini tell them. Nothing of them is ever shown.
+"""Passphrases and passwords, as printed by commands of config.ini. They are never shown.
 
-Not even the command is: `echo hunter2` is one too.
+Nor are the commands: `echo hunter2` contains a secret too.
 """
 
 from __future__ import annotations

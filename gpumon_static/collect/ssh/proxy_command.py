@@ -32,14 +32,14 @@ class _ProxySocket(socket.socket):
 
 
 def connect(command: str, to: Endpoint, budget: Budget, programs: Programs, trace: Trace) -> Line:
-    trace.done(Step.NAME, "left to the ProxyCommand")
+    trace.done(Step.NAME, "resolved by the ProxyCommand")
     wire = _start(command, programs)
     with wire.said:
         try:
             line = greeted(wire, to, budget)
         except HungUp as error:
             wire.close()
-            told = wire.last_words() or "it ended without a word"
+            told = wire.last_words() or "it ended without a message"
             raise HostError(Status.UNREACHABLE, f"the ProxyCommand for {to} failed: {told}") from error
     trace.done(Step.PORT, f"{to} by ProxyCommand")
     return line

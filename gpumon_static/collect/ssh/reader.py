@@ -33,7 +33,7 @@ from gpumon_static.text import one_line
 
 SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 
-# What sshd says instead of its version to one connection too many.
+# What sshd sends instead of its version when there are too many connections.
 TOO_MANY = ("Exceeded MaxStartups", "Not allowed at this time")
 
 # paramiko logs each failure with a traceback; ours become a row of the CSV.
@@ -51,7 +51,7 @@ class SshReader:
         self._programs = programs
         self._jumps = JumpHosts(self._log_in_to_jump)
         self._patience: dict[str, float] = {}
-        # Handshakes are arithmetic: more of them at once than the cores can do only makes each one late.
+        # Handshakes are CPU work: more at once than there are cores only delays each one.
         self._gate = threading.Semaphore(8 * (os.cpu_count() or 1))
 
     def __call__(self, host: HostConfig, trace: Trace) -> bytes:
@@ -62,7 +62,7 @@ class SshReader:
             return run_probe(transport, host, budget, trace)
 
     def connect(self, host: HostConfig) -> Transport:
-        """A login that is kept: `run_probe` asks over it, again and again."""
+        """A login that stays open: `run_probe` runs over it, any number of times."""
         return self._log_in(self.targets.of(host), SILENT)[0]
 
     def patience(self, host: HostConfig) -> float | None:
@@ -104,7 +104,7 @@ class SshReader:
         return connect.connect(target.at, budget, trace)
 
     def _trusted(self, line: Line, target: Target, budget: Budget, trace: Trace) -> Transport:
-        """A transport whose host key was found good."""
+        """A transport whose host key is valid."""
         known = self.known_hosts(target.known_hosts)
         transport = handshake(line, target.at, budget, known.all_key_types)
         try:
@@ -147,7 +147,7 @@ def load_known_hosts(files: tuple[Path, ...]) -> KnownHosts:
 def handshake(
     line: Line, at: Endpoint, budget: Budget, key_types: set[str], *, only: bool = False
 ) -> Transport:
-    """The SSH handshake, preferring (or taking only) host keys of these types."""
+    """The SSH handshake, preferring (or accepting only) host keys of these types."""
     transport = Transport(line)
     host_keys.prefer(transport, key_types, only=only)
     transport.banner_timeout = transport.handshake_timeout = budget.left()
@@ -173,7 +173,7 @@ def _handshake_error(error: Exception | None, at: Endpoint, first_words: str | N
     if first_words.startswith(TOO_MANY):
         return HungUp(at, first_words)
     if not first_words.startswith("SSH-"):
-        return HostError(Status.ERROR, f"{at} does not speak SSH; it said: {first_words}")
+        return HostError(Status.ERROR, f"{at} does not speak SSH; it sent: {first_words}")
     if error is None or isinstance(error, EOFError | ConnectionError):
         return HungUp(at)
     return HostError(Status.ERROR, f"the SSH handshake with {at} failed: {one_line(str(error))}")

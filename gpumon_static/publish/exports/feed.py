@@ -20,7 +20,7 @@ BEFORE_ALL = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def feed_xml(memory: EventMemory, hosts: Collection[str], title: str, *, with_errors: bool) -> str:
-    """Of these hosts. `with_errors`: with the hosts' own words, which may name people."""
+    """Of these hosts. `with_errors`: with the hosts' own errors, which may contain names."""
     shown = [event for event in memory.events if event.host in hosts][-MOST_ENTRIES:]
     feed_id = memory.feed_id or uuid.uuid5(uuid.NAMESPACE_URL, f"gpumon-static {title}")
     since = [kept.host.since for kept in memory.hosts.values()]

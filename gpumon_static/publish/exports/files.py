@@ -64,7 +64,7 @@ def free_txt(survey: Survey) -> str:
 
 def _csv_readings(survey: Survey) -> list[HostReading]:
     def told(process: Process) -> Process:
-        # The numbers that stand for people on the lowest tier are for counting only.
+        # The numbers that stand for users on the lowest tier are for counting only.
         return replace(process, user=None if survey.tier is Tier.COUNTS else process.user)
 
     return [host.reading.with_processes(told) for host in survey.hosts if host.reading]

@@ -61,7 +61,7 @@ def _totals(hosts: Sequence[SurveyedHost]) -> dict[str, int]:
 
 def _host(host: SurveyedHost, tier: Tier) -> dict[str, Any]:
     reading = host.reading
-    # A note is free text and may name people.
+    # A note is free text and may contain names.
     note = host.config.note if tier is Tier.NAMES else None
     port = host.config.port
     return {

@@ -31,7 +31,7 @@ FAMILIES = {
     "gpumon_host_last_fetch_timestamp_seconds": "When the host was last asked.",
     "gpumon_host_fetch_duration_seconds": "How long it took to ask the host.",
     "gpumon_host_gpus": "GPUs that the host listed.",
-    "gpumon_host_gpus_expected": "GPUs that the host should have, as the config says.",
+    "gpumon_host_gpus_expected": "GPUs that the host should have, by the config.",
     "gpumon_host_cpus": "CPUs of the host.",
     "gpumon_host_cpu_utilization_ratio": "CPU time in use, of all CPUs.",
     "gpumon_host_load1": "Load average over 1 minute.",
