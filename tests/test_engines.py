@@ -240,7 +240,7 @@ def test_a_key_that_cannot_be_used_is_an_error_of_the_config(tmp_path: Path) -> 
 )
 def test_many_hosts_have_a_process_for_each_core(count: int, wanted: int, processes_used: int | None) -> None:
     cores = len(os.sched_getaffinity(0))
-    assert engines.processes_for(count, wanted) == (processes_used or cores)
+    assert shards.processes_for(count, wanted) == (processes_used or cores)
 
 
 def test_hosts_are_dealt_evenly_and_those_behind_a_jump_host_stay_together(tmp_path: Path) -> None:

@@ -1,37 +1,53 @@
-"""Ask hosts: the one door to the engines, for `fetch` and for `show --live`."""
+"""Ask hosts: the one door to the engines, for `fetch`, `show --live` and `check`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from gpumon_static.collect.engines import processes, threads
+from gpumon_static.collect.engines.shards import processes_for
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.config.settings import FetchConfig
+from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
-
-MANY_HOSTS = 200
-"""From so many on, every core is worth a process of its own."""
+from gpumon_static.text import Say
 
 OnReading = Callable[[HostReading], None]
 
+NO_DASK = 'engine = "dask" needs Dask: pip install "gpumon-static[dask]"'
+
 
 def ask(
-    factory: ReaderFactory, config: FetchConfig, *, on_reading: OnReading = lambda _: None
+    factory: ReaderFactory,
+    config: FetchConfig,
+    *,
+    on_reading: OnReading = lambda _: None,
+    say: Say = lambda _: None,
 ) -> list[HostReading]:
     """Exactly one reading for each of the factory's hosts, in their order, by the deadline.
 
     Even a small lab is asked by a process of its own: a host whose answer cannot be read in time costs that
-    process, and not the run. Raises `ConfigError` where a file that the config names cannot be used.
+    process, and not the run. Raises `ConfigError` where a file that the config names cannot be used, and
+    `GpumonError` where the engine is not to be had.
     """
-    count = processes_for(len(factory.hosts), config.processes)
+    if config.engine == "dask":
+        return _ask_dask(factory, config, on_reading, say)
+    if config.engine == "threads":
+        return threads.ask(factory, config, on_reading=on_reading)
     try:
+        count = processes_for(len(factory.hosts), config.processes)
         return processes.ask(factory, config, count, on_reading)
     except processes.CannotStart:
         # No process can be had at all: without that protection is better than without readings.
         return threads.ask(factory, config, on_reading=on_reading)
 
 
-def processes_for(hosts: int, wanted: int) -> int:
-    """`wanted`: `fetch.processes`; 0 chooses."""
-    return min(hosts, wanted or (len(os.sched_getaffinity(0)) if hosts >= MANY_HOSTS else 1)) or 1
+def _ask_dask(
+    factory: ReaderFactory, config: FetchConfig, on_reading: OnReading, say: Say
+) -> list[HostReading]:
+    try:
+        # A second to import, and not installed by default.
+        from gpumon_static.collect.engines import dask_run
+    except ModuleNotFoundError as error:
+        raise GpumonError(NO_DASK) from error
+    return dask_run.ask(factory, config, on_reading, say)
