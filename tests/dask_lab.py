@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.sshd import free_port
 from tests.ssh_lab import wait_for
+from tests.sshd import free_port
 
 DASK = str(Path(sys.executable).with_name("dask"))
 
@@ -64,7 +64,7 @@ class DaskLab:
     def wait(self) -> None:
         """Until all workers are there."""
         for name in self.workers:
-            wait_for(lambda name=name: "Registered to:" in self.log(name), 60)  # type: ignore[misc]
+            wait_for(lambda name=name: "Registered to:" in self.log(name), 60)
 
     def log(self, name: str) -> str:
         return (self.directory / f"{name}.log").read_text()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from gpumon_static.collect.engines import processes, threads
 from gpumon_static.collect.engines.shards import processes_for
@@ -12,9 +14,10 @@ from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
 from gpumon_static.text import Say
 
-OnReading = Callable[[HostReading], None]
+if TYPE_CHECKING:
+    from gpumon_static.collect.engines.dask_cluster import DaskWorker
 
-NO_DASK = 'engine = "dask" needs Dask: pip install "gpumon-static[dask]"'
+OnReading = Callable[[HostReading], None]
 
 
 def ask(
@@ -45,9 +48,23 @@ def ask(
 def _ask_dask(
     factory: ReaderFactory, config: FetchConfig, on_reading: OnReading, say: Say
 ) -> list[HostReading]:
-    try:
-        # A second to import, and not installed by default.
+    with _needs_dask():
         from gpumon_static.collect.engines import dask_run
-    except ModuleNotFoundError as error:
-        raise GpumonError(NO_DASK) from error
     return dask_run.ask(factory, config, on_reading, say)
+
+
+def dask_workers(config: FetchConfig) -> list[DaskWorker]:
+    """The workers of the cluster, whatever their version; raises `GpumonError`."""
+    with _needs_dask():
+        from gpumon_static.collect.engines import dask_cluster
+    return dask_cluster.workers(config)
+
+
+@contextmanager
+def _needs_dask() -> Iterator[None]:
+    """Dask takes a second to import, and is not installed by default."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        told = 'engine = "dask" needs Dask: pip install "gpumon-static[dask]"'
+        raise GpumonError(told) from error

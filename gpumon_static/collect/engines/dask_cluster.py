@@ -35,8 +35,18 @@ class DaskWorker:
     def may_ask(self, label: str | None) -> bool:
         return label is None or label in self.resources
 
-    def __str__(self) -> str:
-        return self.name if self.name == self.address else f"{self.name} ({self.address})"
+    @property
+    def is_ours(self) -> bool:
+        return self.version == our_version()
+
+    @property
+    def trouble(self) -> str:
+        name = self.name if self.name == self.address else f"{self.name} ({self.address})"
+        return f"the Dask worker {name} has {_words(self.version)}"
+
+    @property
+    def fix(self) -> str:
+        return f"on its machine:  pip install '{PACKAGE}[dask]=={our_version()}'"
 
 
 def workers(config: FetchConfig) -> list[DaskWorker]:
@@ -44,9 +54,11 @@ def workers(config: FetchConfig) -> list[DaskWorker]:
 
     async def find() -> list[DaskWorker]:
         async with connected(config) as client:
-            found = await _workers(client)
-            versions = await asyncio.gather(*(_version(client, one.address) for one in found))
-        return [replace(one, version=version) for one, version in zip(found, versions, strict=True)]
+            try:
+                found = await _workers(client)
+            except (OSError, TimeoutError) as error:
+                raise GpumonError(f"the Dask scheduler {config.scheduler} does not answer") from error
+            return await asyncio.gather(*(_with_version(client, one) for one in found))
 
     return asyncio.run(find())
 
@@ -122,14 +134,14 @@ async def _workers(client: Client) -> list[DaskWorker]:
     ]
 
 
-async def _version(client: Client, address: str) -> str | None:
+async def _with_version(client: Client, one: DaskWorker) -> DaskWorker:
     """Asked with what every Python has: there may be no gpumon-static at all."""
     try:
-        asked = client.run(importlib.metadata.version, PACKAGE, workers=[address], on_error="return")
-        version = (await asyncio.wait_for(asked, ANSWER_S)).get(address)
+        asked = client.run(importlib.metadata.version, PACKAGE, workers=[one.address], on_error="return")
+        version = (await asyncio.wait_for(asked, ANSWER_S)).get(one.address)
     except (OSError, TimeoutError):
-        return None
-    return version if isinstance(version, str) else None
+        version = None
+    return replace(one, version=version if isinstance(version, str) else None)
 
 
 def _words(version: str | None) -> str:
@@ -142,7 +154,7 @@ class Cluster:
     def __init__(self, client: Client, say: Say) -> None:
         self.client = client
         self._say = say
-        self._versions: dict[str, asyncio.Task[str | None]] = {}
+        self._asked: dict[str, asyncio.Task[DaskWorker]] = {}
         self.workers: list[DaskWorker] = []
         """Those that may be used."""
 
@@ -150,22 +162,19 @@ class Cluster:
         """Raises `OSError` or `TimeoutError` where the scheduler does not answer."""
         found = await _workers(self.client)
         for one in found:
-            if one.address not in self._versions:
-                self._versions[one.address] = asyncio.create_task(self._ask_version(one))
-        self.workers = [one for one in found if self._has_our_version(one)]
+            if one.address not in self._asked:
+                self._asked[one.address] = asyncio.create_task(self._ask_version(one))
+        answers = [self._asked[one.address] for one in found]
+        self.workers = [task.result() for task in answers if task.done() and task.result().is_ours]
 
     def able(self, label: str | None) -> list[DaskWorker]:
         return [one for one in self.workers if one.may_ask(label)]
 
-    def being_asked(self) -> list[asyncio.Task[str | None]]:
-        return [asked for asked in self._versions.values() if not asked.done()]
+    def being_asked(self) -> list[asyncio.Task[DaskWorker]]:
+        return [task for task in self._asked.values() if not task.done()]
 
-    def _has_our_version(self, one: DaskWorker) -> bool:
-        asked = self._versions[one.address]
-        return asked.done() and asked.result() == our_version()
-
-    async def _ask_version(self, one: DaskWorker) -> str | None:
-        version = await _version(self.client, one.address)
-        if version != our_version():
-            self._say(f"the Dask worker {one} has {_words(version)}: it is not used")
-        return version
+    async def _ask_version(self, one: DaskWorker) -> DaskWorker:
+        told = await _with_version(self.client, one)
+        if not told.is_ours:
+            self._say(f"{told.trouble}: it is not used")
+        return told
