@@ -25,13 +25,14 @@ class DaskLab:
         protocol: str = "tcp",
         options: Sequence[str] = (),
         listen: str | None = None,
+        inside: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.address = f"{protocol}://{host}:{free_port()}"
         self.options = [*options, "--no-dashboard"]
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         listens = f"{protocol}://{listen or host}:{self.address.rpartition(':')[2]}"
-        self.scheduler = self._start("scheduler", ["scheduler", "--host", listens, *self.options])
+        self.scheduler = self._start("scheduler", ["scheduler", "--host", listens, *self.options], inside)
 
     def _start(
         self, name: str, words: list[str], inside: Sequence[str] = (), **environment: str

@@ -25,7 +25,7 @@ def look_at_cluster(config: FetchConfig, hosts: Sequence[HostConfig]) -> Iterato
         yield Finding(STEP, Mark.FAILED, str(error), ("is it running?  systemctl status dask-scheduler",))
         return
     good = [worker for worker in workers if worker.is_ours]
-    named = ", ".join(map(_with_resources, good))
+    named = ", ".join(sorted(map(_with_resources, good)))
     told = f"Dask, {config.scheduler}: {count(len(good), 'worker')}{': ' if named else ''}{named}"
     yield Finding(STEP, Mark.OK if good else Mark.FAILED, told, () if good else (_start_line(config),))
     for worker in workers:

@@ -20,6 +20,7 @@ PACKAGE = "gpumon-static"
 CONNECT_S = 10.0
 ANSWER_S = 10.0
 """For what the scheduler or a worker says about itself."""
+PROMPT_S = 1.0
 CLOSE_S = 1.0
 
 
@@ -165,13 +166,13 @@ class Cluster:
             if one.address not in self._asked:
                 self._asked[one.address] = asyncio.create_task(self._ask_version(one))
         answers = [self._asked[one.address] for one in found]
+        if answers:
+            # Hosts are dealt among those that have answered; one that hangs must not hold them up.
+            await asyncio.wait(answers, timeout=PROMPT_S)
         self.workers = [task.result() for task in answers if task.done() and task.result().is_ours]
 
     def able(self, label: str | None) -> list[DaskWorker]:
         return [one for one in self.workers if one.may_ask(label)]
-
-    def being_asked(self) -> list[asyncio.Task[DaskWorker]]:
-        return [task for task in self._asked.values() if not task.done()]
 
     async def _ask_version(self, one: DaskWorker) -> DaskWorker:
         told = await _with_version(self.client, one)

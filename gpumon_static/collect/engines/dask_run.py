@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -83,16 +84,17 @@ class _Run:
             if self._cluster.client.status != "running":
                 self._lose_scheduler()
                 break
-            if time.monotonic() >= self._end + GRACE_S:
+            left = self._end + GRACE_S - time.monotonic()
+            if left <= 0:
                 told = f"not finished: the run's deadline of {self._config.deadline:g} s came first"
                 self._fail(self._factory.hosts, Status.TIMEOUT, told)
                 break
             with suppress(OSError, TimeoutError):
-                await self._cluster.look()
+                await asyncio.wait_for(self._cluster.look(), left)
             self._cancel_stranded()
             self._deal()
             self._submit()
-            await self._hear()
+            await self._hear(max(0.0, min(LOOK_EVERY_S, self._end + GRACE_S - time.monotonic())))
         return [self._done[host.name] for host in self._factory.hosts]
 
     def _wait(self, label: str | None, hosts: Iterable[HostConfig]) -> None:
@@ -147,24 +149,20 @@ class _Run:
         flight = _Flight(label, hosts, future, workers)
         self._flights[asyncio.create_task(_result(future))] = flight
 
-    async def _hear(self) -> None:
-        news = [*self._flights, *self._cluster.being_asked()]
-        if not news:
-            await asyncio.sleep(LOOK_EVERY_S)
+    async def _hear(self, seconds: float) -> None:
+        if not self._flights:
+            await asyncio.sleep(seconds)
             return
-        left = max(0.0, self._end + GRACE_S - time.monotonic())
-        done, _ = await asyncio.wait(
-            news, timeout=min(LOOK_EVERY_S, left), return_when=asyncio.FIRST_COMPLETED
-        )
-        for task in done & self._flights.keys():
+        done, _ = await asyncio.wait(self._flights, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
             self._land(self._flights.pop(task), task)
 
     def _land(self, flight: _Flight, task: asyncio.Task[Any]) -> None:
-        if task.cancelled():
-            self._wait(flight.label, flight.hosts)
-            return
         error = task.exception()
-        if isinstance(error, KilledWorker):
+        if isinstance(error, CancelledError):
+            # Somebody cancelled it, or the scheduler is gone, which is noticed elsewhere.
+            self._wait(flight.label, flight.hosts)
+        elif isinstance(error, KilledWorker):
             self._fail(flight.hosts, Status.ERROR, "gave up: several Dask workers died while asking it")
         elif error:
             told = one_line(f"{type(error).__name__}: {error}")
