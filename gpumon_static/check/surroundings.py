@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpumon_static.check.checkup import Finding, Mark
-from gpumon_static.collect.ssh.client_config_file import passed_over
 from gpumon_static.check.cluster import look_at_cluster
+from gpumon_static.collect.ssh.client_config_file import passed_over
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.store import private
