@@ -7,6 +7,7 @@ import pickle
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from gpumon_static.model import HostReading
 from tests import ssh_lab
 from tests.builders import host_config
 from tests.command import PROGRAM, gpumon, rows
-from tests.dask_lab import DaskLab
+from tests.dask_lab import DASK, DaskLab
 from tests.ssh_lab import root_only, wait_for
 from tests.sshd import GpuHosts, free_port
 from tests.test_engines import TROUBLE
@@ -32,6 +33,7 @@ from tests.test_signals import processes_with
 
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.xdist_group("dask")]
 
+DEPLOY = Path(__file__).parents[1] / "deploy"
 PASSPHRASE = "correct-horse-battery"
 OTHER_VERSION = """
 import importlib.metadata
@@ -109,7 +111,7 @@ def test_hosts_are_read_by_workers_that_have_their_resource(
     lab: DaskLab, gpu_hosts: GpuHosts, tmp_path: Path
 ) -> None:
     anywhere, at_a, at_b, nowhere, at_old = (gpu_hosts.add_xml(xml(name)) for name in "vwxyz")
-    more = engine(lab, deadline=24) + on_worker("a", at_a) + on_worker("b", at_b)
+    more = engine(lab, deadline=16) + on_worker("a", at_a) + on_worker("b", at_b)
     more += on_worker("nobody-has-it", nowhere) + on_worker("old", at_old)
     config = gpu_hosts.config(tmp_path, anywhere, at_a, at_b, nowhere, at_old, more=more)
     done = gpumon("fetch", "-c", config)
@@ -184,7 +186,7 @@ def test_an_answer_that_blocks_the_parser_hurts_no_dask_worker(
     bad = gpu_hosts.add_xml(xml("bad"))
     known = [gpu_hosts.known_hosts_line(address) for address in (*good, bad)]
     (tmp_path / "known_hosts").write_text("".join(known))
-    more = engine(lab, deadline=20) + f"[hosts.bad]\naddress = '{bad}'\n"
+    more = engine(lab, deadline=16) + f"[hosts.bad]\naddress = '{bad}'\n"
     config = gpu_hosts.config(tmp_path, *good, f"bad:{gpu_hosts.port}", more=more)
     assert gpumon("fetch", "-c", config).returncode == 0
     assert statuses(tmp_path) == dict.fromkeys(good, "ok") | {"bad": "bad-output"}
@@ -250,7 +252,7 @@ def test_without_the_scheduler_the_run_ends_with_what_was_read(
     with DaskLab(tmp_path) as lab:
         lab.worker("a", "a")
         lab.wait()
-        more = engine(lab, deadline=16) + on_worker("a", hangs)
+        more = engine(lab, deadline=10) + on_worker("a", hangs)
         config = gpu_hosts.config(tmp_path, quick, hangs, more=more)
         config.write_text(config.read_text().replace("command_timeout = 10\n", "command_timeout = 100\n"))
         command = [*PROGRAM, "fetch", "-c", str(config)]
@@ -270,7 +272,7 @@ def test_without_the_scheduler_the_run_ends_with_what_was_read(
             )
         else:
             assert statuses(tmp_path) == {quick: "ok", hangs: "timeout"}
-            assert "not finished: the run's deadline of 16 s came first" in told
+            assert "not finished: the run's deadline of 10 s came first" in told
         assert "Traceback" not in told
         wait_for(lambda: not worker_processes(lab), 30)
 
@@ -278,7 +280,7 @@ def test_without_the_scheduler_the_run_ends_with_what_was_read(
 def test_a_scheduler_that_cannot_be_reached_is_one_line_and_the_last_files_stay(
     gpu_hosts: GpuHosts, tmp_path: Path
 ) -> None:
-    (tmp_path / "data").mkdir()
+    (tmp_path / "data").mkdir(mode=0o700)
     (tmp_path / "data/load_data.csv").write_text("as it was\n")
     nobody = f"tcp://127.0.0.1:{free_port()}"
     more = f"engine = 'dask'\nscheduler = '{nobody}'\ndeadline = 2\n"
@@ -417,6 +419,37 @@ def test_workers_in_networks_of_their_own_read_their_hosts_over_tls(
                 f"gpumon-static: cannot reach the Dask scheduler {lab.address}: .+\n", done.stderr
             )
         assert (tmp_path / "data/load_data.csv").read_bytes() == kept
+
+
+# What is deployed, and what is not imported.
+
+
+def test_the_unit_of_the_worker_is_valid_and_may_do_little(tmp_path: Path) -> None:
+    unit = (DEPLOY / "gpumon-dask-worker.service").read_text()
+    (command,) = re.findall(r"^ExecStart=(.*?[^\\])\n", unit, re.MULTILINE | re.DOTALL)
+    known = subprocess.run([DASK, "worker", "--help"], capture_output=True, text=True, check=True).stdout
+    options = re.findall(r"--[a-z-]+", command)
+    assert len(options) > 8
+    assert [option for option in options if not re.search(rf"{option}\b", known)] == []
+    # systemd looks for the program and for the user.
+    here = unit.replace("/opt/gpumon-static/bin/dask", DASK).replace("=gpumon\n", "=root\n")
+    copy = tmp_path / "gpumon-dask-worker.service"
+    copy.write_text(here)
+    for words in (["verify", "--man=no"], ["security", "--offline=true", "--no-pager"]):
+        done = subprocess.run(["systemd-analyze", *words, copy], capture_output=True, text=True, check=False)
+        assert "gpumon-dask-worker.service:" not in done.stderr, done.stderr
+    level = re.search(r"Overall exposure level for gpumon-dask-worker.service: ([\d.]+)", done.stdout)
+    assert level, done.stderr
+    assert float(level[1]) < 2.5
+
+
+def test_dask_is_imported_by_its_own_engine_only() -> None:
+    code = (
+        "import sys, gpumon_static.commands.fetch, gpumon_static.commands.show, gpumon_static.check.show;"
+        "import gpumon_static.collect.engines.worker;"
+        "sys.exit(bool({'dask', 'distributed'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # The config.

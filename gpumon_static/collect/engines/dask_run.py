@@ -16,6 +16,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
+from gpumon_static.collect import gate
 from gpumon_static.collect.engines import dask_task
 from gpumon_static.collect.engines.dask_cluster import PACKAGE, Cluster, connected, our_version
 from gpumon_static.collect.engines.processes import GRACE_S
@@ -180,7 +181,7 @@ class _Run:
 
     def _fail(self, hosts: Iterable[HostConfig], status: Status, told: str) -> None:
         for host in hosts:
-            self._finish(HostReading(host.name, self._factory.clock(), status, told))
+            self._finish(gate.failure(host.name, self._factory.clock(), status, told))
 
     def _finish(self, reading: HostReading) -> None:
         """The first word about a host counts."""
