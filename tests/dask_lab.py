@@ -26,13 +26,16 @@ class DaskLab:
         options: Sequence[str] = (),
         listen: str | None = None,
         inside: Sequence[str] = (),
+        **environment: str,
     ) -> None:
         self.directory = directory
         self.address = f"{protocol}://{host}:{free_port()}"
         self.options = [*options, "--no-dashboard"]
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         listens = f"{protocol}://{listen or host}:{self.address.rpartition(':')[2]}"
-        self.scheduler = self._start("scheduler", ["scheduler", "--host", listens, *self.options], inside)
+        self.scheduler = self._start(
+            "scheduler", ["scheduler", "--host", listens, *self.options], inside, **environment
+        )
 
     def _start(
         self, name: str, words: list[str], inside: Sequence[str] = (), **environment: str

@@ -229,17 +229,20 @@ def times_started(tmp_path: Path) -> int:
 
 
 def test_what_a_killed_worker_had_is_read_by_another(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
-    addresses = [slow(gpu_hosts, tmp_path, 4) for _ in range(4)]
+    """Those that any may read by the one that is left, the others by the next that comes with the resource."""
+    *anywhere, at_a = (slow(gpu_hosts, tmp_path, 4) for _ in range(4))
     with DaskLab(tmp_path) as lab:
         for name in ("a", "b"):
-            lab.worker(name)
+            lab.worker(name, name)
         lab.wait()
-        config = gpu_hosts.config(tmp_path, *addresses, more=engine(lab, deadline=50))
+        more = engine(lab, deadline=60) + on_worker("a", at_a)
+        config = gpu_hosts.config(tmp_path, *anywhere, at_a, more=more)
         fetch = subprocess.Popen([*PROGRAM, "fetch", "-c", str(config)])
         wait_for(lambda: times_started(tmp_path) == 4, 30)
         lab.workers["a"].kill()
-        assert fetch.wait(60) == 0
-        assert statuses(tmp_path) == dict.fromkeys(addresses, "ok")
+        lab.worker("new", "a")
+        assert fetch.wait(70) == 0
+        assert statuses(tmp_path) == dict.fromkeys([*anywhere, at_a], "ok")
         wait_for(lambda: not worker_processes(lab))
     assert times_started(tmp_path) > 4, "some were asked again"
 
@@ -282,12 +285,24 @@ def test_a_scheduler_that_cannot_be_reached_is_one_line_and_the_last_files_stay(
 ) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
     (tmp_path / "data/load_data.csv").write_text("as it was\n")
+    (tmp_path / "data/load_data.csv").chmod(0o600)
     nobody = f"tcp://127.0.0.1:{free_port()}"
     more = f"engine = 'dask'\nscheduler = '{nobody}'\ndeadline = 2\n"
     done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, "127.0.0.1", more=more))
     assert done.returncode == 1
     assert re.fullmatch(f"gpumon-static: cannot reach the Dask scheduler {nobody}: .+\n", done.stderr)
     assert (tmp_path / "data/load_data.csv").read_text() == "as it was\n"
+
+
+def test_a_scheduler_with_another_version_is_one_line(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    old = patch(tmp_path / "old-version", OTHER_VERSION)
+    with DaskLab(tmp_path, PYTHONPATH=old) as lab:
+        done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, "127.0.0.1", more=engine(lab)))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"gpumon-static: the Dask scheduler {lab.address} has gpumon-static 0.0.9;"
+        " install gpumon-static[dask]==0.1.0 there\n"
+    )
 
 
 def test_without_dask_installed_a_line_names_the_package(

@@ -43,7 +43,9 @@ class DaskWorker:
     @property
     def trouble(self) -> str:
         name = self.name if self.name == self.address else f"{self.name} ({self.address})"
-        return f"the Dask worker {name} has {_words(self.version)}"
+        if self.version is None:
+            return f"the Dask worker {name} has no {PACKAGE}, or does not answer"
+        return f"the Dask worker {name} has {PACKAGE} {self.version}, not {our_version()}"
 
     @property
     def fix(self) -> str:
@@ -118,11 +120,12 @@ async def _check_scheduler(client: Client, config: FetchConfig) -> None:
             client.run_on_scheduler(importlib.metadata.version, PACKAGE), min(ANSWER_S, config.deadline)
         )
     except importlib.metadata.PackageNotFoundError:
-        found = None
+        found = ""
     except (OSError, TimeoutError) as error:
         raise GpumonError(f"{told} does not answer") from error
     if found != our_version():
-        raise GpumonError(f"{told} has {_words(found)}; install {PACKAGE}[dask]=={our_version()} there")
+        has = f"{PACKAGE} {found}" if found else f"no {PACKAGE}"
+        raise GpumonError(f"{told} has {has}; install {PACKAGE}[dask]=={our_version()} there")
 
 
 async def _workers(client: Client) -> list[DaskWorker]:
@@ -143,10 +146,6 @@ async def _with_version(client: Client, one: DaskWorker) -> DaskWorker:
     except (OSError, TimeoutError):
         version = None
     return replace(one, version=version if isinstance(version, str) else None)
-
-
-def _words(version: str | None) -> str:
-    return f"{PACKAGE} {version}, not {our_version()}" if version else f"no {PACKAGE}"
 
 
 class Cluster:
