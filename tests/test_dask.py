@@ -186,7 +186,7 @@ def test_an_answer_that_blocks_the_parser_hurts_no_dask_worker(
     bad = gpu_hosts.add_xml(xml("bad"))
     known = [gpu_hosts.known_hosts_line(address) for address in (*good, bad)]
     (tmp_path / "known_hosts").write_text("".join(known))
-    more = engine(lab, deadline=16) + f"[hosts.bad]\naddress = '{bad}'\n"
+    more = engine(lab, deadline=24) + f"[hosts.bad]\naddress = '{bad}'\n"
     config = gpu_hosts.config(tmp_path, *good, f"bad:{gpu_hosts.port}", more=more)
     assert gpumon("fetch", "-c", config).returncode == 0
     assert statuses(tmp_path) == dict.fromkeys(good, "ok") | {"bad": "bad-output"}

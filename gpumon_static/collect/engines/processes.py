@@ -94,7 +94,8 @@ class _Watch:
         self._on_reading = on_reading
         self._started = time.monotonic()
         self._end = self._started + (config.deadline if seconds is None else seconds)
-        self._has_asked = False
+        # Who waits for what is left of a deadline does not wait for the start of a process as well.
+        self._has_asked = seconds is not None
         self._queue: deque[Sequence[HostConfig]] = deque(deal(factory.hosts, processes))
         self._workers: set[_Worker] = set()
         self._selector = selectors.DefaultSelector()
