@@ -9,6 +9,7 @@ import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 
 from distributed import Client, Security
 
@@ -66,6 +67,7 @@ def workers(config: FetchConfig) -> list[DaskWorker]:
     return asyncio.run(find())
 
 
+@cache
 def our_version() -> str:
     return importlib.metadata.version(PACKAGE)
 
@@ -83,8 +85,8 @@ async def connected(config: FetchConfig) -> AsyncIterator[Client]:
             timeout=min(CONNECT_S, config.deadline),
             security=_security(config),
         )
-    except (OSError, TypeError, ValueError) as error:
-        # TypeError: what Dask raises where it has no certificate.
+    except (OSError, ImportError, RuntimeError, TypeError, ValueError) as error:
+        # The others: what Dask raises where it has no certificate, or its configuration forbids the address.
         told = one_line(str(error)) or type(error).__name__
         raise GpumonError(f"cannot reach the Dask scheduler {config.scheduler}: {told}") from error
     try:
