@@ -186,7 +186,7 @@ def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
 def test_fewer_gpus_than_expected_are_a_warning() -> None:
     record = Record(lambda: NOW)
     checkup._look_at_gpus(host_config("n", gpus=8), reading("n", [gpu()]), record)
-    assert record.findings[Step.GPUS].told == "driver 550.90.07, 1 GPU, 0.0 s; config.ini expects 8"
+    assert record.findings[Step.GPUS].told == "driver 550.90.07, 1 GPU; config.ini expects 8"
     assert record.findings[Step.GPUS].mark is Mark.WARNING
 
 

@@ -134,6 +134,30 @@ def test_at_the_deadline_the_run_ends_whatever_the_workers_do(trouble: Callable[
     assert time.monotonic() - started < 3 + processes.GRACE_S + 5
 
 
+def test_what_is_left_of_a_deadline_includes_the_start_of_a_process(
+    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Dask worker whose machine is slow must not come too late with the readings that it has."""
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(5)")
+    stand_in.write_text("#!/bin/sh\nexec sleep 300\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    factory = ReaderFactory(Path("config.ini"), hosts("a", "b"), lambda: NOW)
+    started = time.monotonic()
+    found = processes.ask(factory, FetchConfig(), 1, lambda _: None, seconds=7)
+    assert [reading.status for reading in found] == [Status.TIMEOUT] * 2
+    assert time.monotonic() - started < 11
+
+
+def test_what_nobody_waits_for_any_more_is_ended(stand_in: Path) -> None:
+    stand_in.write_text("#!/bin/sh\nexec sleep 300\n")
+    factory = ReaderFactory(Path("config.ini"), hosts("a", "b"), lambda: NOW)
+    with pytest.raises(processes.Unwanted):
+        processes.ask(
+            factory, FetchConfig(), 1, lambda _: None, is_wanted=lambda: not workers_of(os.getpid())
+        )
+    assert workers_of(os.getpid()) == []
+
+
 def workers_of(parent: int) -> list[int]:
     done = subprocess.run(
         ["pgrep", "-P", str(parent), "-f", processes.WORKER], capture_output=True, text=True
@@ -240,7 +264,7 @@ def test_a_key_that_cannot_be_used_is_an_error_of_the_config(tmp_path: Path) -> 
 )
 def test_many_hosts_have_a_process_for_each_core(count: int, wanted: int, processes_used: int | None) -> None:
     cores = len(os.sched_getaffinity(0))
-    assert engines.processes_for(count, wanted) == (processes_used or cores)
+    assert shards.processes_for(count, wanted) == (processes_used or cores)
 
 
 def test_hosts_are_dealt_evenly_and_those_behind_a_jump_host_stay_together(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ BREAKS = {
     "pandas": ("collect/reading.py", "import pandas"),
     "paramiko": ("collect/local.py", "import paramiko"),
     "jinja2": ("publish/exports/feed.py", "import jinja2"),
+    "dask": ("collect/engines/processes.py", "import distributed"),
 }
 
 

@@ -11,19 +11,32 @@ from enum import StrEnum
 
 from gpumon_static.bounds.tables import TEXTS
 from gpumon_static.check import advice
+from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.engines.threads import fan_out
 from gpumon_static.collect.probe import framing, ps
 from gpumon_static.collect.readers import ReaderFactory, Readers
 from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.collect.vendors import VENDORS
 from gpumon_static.config.settings import Config, HostConfig
-from gpumon_static.errors import HostError
-from gpumon_static.model import HostReading
+from gpumon_static.errors import GpumonError, HostError
+from gpumon_static.model import HostReading, Status
 from gpumon_static.text import count, one_line
 from gpumon_static.times import Clock
 
 CLOCK_TOLERANCE_S = 30
 SLOW_NVIDIA_SMI_S = 5.0
+FAILS_AT = {
+    Status.DNS: Step.NAME,
+    Status.UNREACHABLE: Step.PORT,
+    Status.REFUSED: Step.PORT,
+    Status.HOST_KEY: Step.HOST_KEY,
+    Status.AUTH: Step.LOGIN,
+    Status.NO_NVIDIA_SMI: Step.GPUS,
+    Status.DRIVER: Step.GPUS,
+    Status.NO_GPUS: Step.GPUS,
+    Status.BAD_OUTPUT: Step.GPUS,
+}
+"""Where nothing but its status is known of a host; the others may fail anywhere."""
 
 
 class Mark(StrEnum):
@@ -121,7 +134,11 @@ class Checkup:
         self._readings: dict[str, HostReading] = {}
 
     def run(self) -> tuple[HostCheck, ...]:
-        with ReaderFactory(self._config.path, tuple(self._hosts), self._clock).open() as read:
+        factory = ReaderFactory(self._config.path, tuple(self._hosts), self._clock)
+        if self._config.fetch.engine == "dask":
+            self._run_on_workers(factory)
+            return self.so_far()
+        with factory.open() as read:
             fan_out(
                 self._hosts,
                 lambda host: examine(host, read, self._records[host.name]),
@@ -132,6 +149,26 @@ class Checkup:
                 on_reading=lambda reading: self._readings.__setitem__(reading.host, reading),
             )
         return self.so_far()
+
+    def _run_on_workers(self, factory: ReaderFactory) -> None:
+        """By way of the Dask workers, which tell how it went and not each step."""
+        try:
+            ask(factory, self._config.fetch, on_reading=self._note)
+        except GpumonError as error:
+            for host in self._hosts:
+                self._readings[host.name] = HostReading(host.name, self._clock(), Status.ERROR, str(error))
+
+    def _note(self, reading: HostReading) -> None:
+        record = self._records[reading.host]
+        failed = None if reading.ok else FAILS_AT.get(reading.status, Step.NAME)
+        for step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN, Step.SHELL, Step.GPUS):
+            if step == failed:
+                break
+            record.done(step, "by a Dask worker")
+        else:
+            host = next(host for host in self._hosts if host.name == reading.host)
+            _look_at_gpus(host, reading, record)
+        self._readings[reading.host] = reading
 
     def so_far(self) -> tuple[HostCheck, ...]:
         return tuple(self._host(host, self._readings.get(host.name)) for host in self._hosts)
@@ -206,7 +243,9 @@ def _look_at_clock(host: HostConfig, sections: Mapping[str, str], record: Record
 def _look_at_gpus(host: HostConfig, reading: HostReading, record: Record) -> None:
     gpus = count(len(reading.gpus), "GPU")
     seconds = record.smi_seconds or 0.0
-    told = f"driver {reading.driver_version or 'unknown'}, {gpus}, {seconds:.1f} s"
+    told = f"driver {reading.driver_version or 'unknown'}, {gpus}"
+    if record.smi_seconds is not None:
+        told += f", {seconds:.1f} s"
     if host.gpus is not None and len(reading.gpus) < host.gpus:
         told += f"; config.ini expects {host.gpus}"
         record.warn(Step.GPUS, told, *advice.missing_gpus(host))

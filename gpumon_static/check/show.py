@@ -103,7 +103,8 @@ def _host_lines(host: HostCheck, width: int) -> Iterator[str]:
 
 def _in_short(host: HostCheck) -> str:
     told = {finding.step: finding.told for finding in host.findings}
-    parts = [told[step] for step in (Step.LOGIN, Step.GPUS)] + [f"clock {told[Step.CLOCK]}"]
+    parts = [told[step] for step in (Step.LOGIN, Step.GPUS)]
+    parts += [f"clock {told[Step.CLOCK]}"] if told[Step.CLOCK] else []
     return f"{host.seconds or 0:.1f} s; " + "; ".join(parts)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.check.cluster import look_at_cluster
 from gpumon_static.collect.ssh.client_config_file import passed_over
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
@@ -34,6 +35,10 @@ def _findings(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
     yield _directory("data", config.paths.data)
     yield from _open_to_others(config)
     yield _directory("site", config.paths.site)
+    if config.fetch.engine == "dask":
+        # The files and programs of the workers' machines are theirs.
+        yield from look_at_cluster(config.fetch, hosts)
+        return
     strict = {h.known_hosts for h in hosts if h.host_keys == "strict" and h.transport != "local"}
     for file in sorted(strict):
         if not file.exists() and not Path("/etc/ssh/ssh_known_hosts").exists():

@@ -39,7 +39,7 @@ def fetch(
 
         others = _readings_of_others(config, hosts) if only else {}
         factory = ReaderFactory(config.path, in_turn(hosts, last_statuses(config.csv_path)), clock)
-        asked = {r.host: r for r in ask(factory, config.fetch, on_reading=on_reading)}
+        asked = {r.host: r for r in ask(factory, config.fetch, on_reading=on_reading, say=say)}
         readings = [asked[host.name] for host in hosts]
         known = others | asked
         in_order = [known[host.name] for host in config.hosts if host.name in known]

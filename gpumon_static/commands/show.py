@@ -73,7 +73,8 @@ def ask_now(config: Config, choice: Choice, clock: Clock) -> list[HostReading]:
     from gpumon_static.collect.readers import ReaderFactory
 
     hosts = tuple(host for host in config.hosts if not choice.nodes or choice.nodes.search(host.name))
-    return ask(ReaderFactory(config.path, hosts, clock), config.fetch)
+    factory = ReaderFactory(config.path, hosts, clock)
+    return ask(factory, config.fetch, say=lambda line: click.echo(f"gpumon-static: {line}", err=True))
 
 
 def allow_any_text() -> None:

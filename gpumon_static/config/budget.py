@@ -10,6 +10,9 @@ from gpumon_static.config.settings import Config, HostConfig
 
 def budget_warning(config: Config, hosts: Sequence[HostConfig]) -> str | None:
     """A warning where the hosts, if all of them were dead, would not fit into the deadline."""
+    if config.fetch.engine == "dask":
+        # So many hosts per Dask worker, and how many of those there are is not known here.
+        return None
     asked = [host for host in hosts if host.transport != "local"]
     rounds = math.ceil(len(asked) / config.fetch.workers)
     longest = max((host.connect_timeout for host in asked), default=0.0)

@@ -106,6 +106,19 @@ def command_line(value: Any, _base: Path) -> tuple[str, ...]:
     return tuple(str(Path(word).expanduser()) if word.startswith("~/") else word for word in words)
 
 
+def scheduler_address(value: Any, base: Path) -> str:
+    if not re.fullmatch(r"(tls|tcp)://[^/@\s]+:[0-9]{1,5}", string(value, base)):
+        raise Wrong(f"must be an address such as 'tls://scheduler.lab.example:8786', not {shown(value)}")
+    return str(value)
+
+
+def resource_name(value: Any, base: Path) -> str:
+    """As `dask worker --resources` takes it: without spaces, commas and equals signs."""
+    if not re.fullmatch(r"[\w.-]+", string(value, base)):
+        raise Wrong(f"must be the name of a Dask resource, such as 'b', not {shown(value)}")
+    return str(value)
+
+
 def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
     entries = split_commas(value) if isinstance(value, str) else value
     if not isinstance(entries, list) or not all(isinstance(e, str) for e in entries):

@@ -12,6 +12,7 @@ import tomli
 
 from gpumon_static.config import syntax
 from gpumon_static.config.checks import Wrong, path, shown, unknown_names
+from gpumon_static.config.engine import engine_problems
 from gpumon_static.config.hostlist import BadHost, HostEntry, expand_nodeset
 from gpumon_static.config.settings import (
     HOST_KEYS,
@@ -49,7 +50,9 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
     hosts = _hosts(sections["common"], sections["fetch"], overrides, said, problems)
     sections["site"] = replace(sections["site"], pages=_pages(sections["site"].pages, hosts, base, problems))
     users = _users(tables.get("users", {}), problems)
-    if need_keys:
+    problems += engine_problems(sections["fetch"], hosts)
+    # Dask workers have files of their own.
+    if need_keys and sections["fetch"].engine != "dask":
         problems += _unreadable_files(hosts)
     if problems:
         raise ConfigError(config_path, problems)
@@ -242,6 +245,7 @@ def _host(
         gpus=own.get("gpus"),
         disks=own.get("disks", fetch.disks),
         command_lines=own.get("command_lines", fetch.command_lines),
+        worker=own.get("worker"),
     )
 
 

@@ -30,7 +30,9 @@ from gpumon_static.config.checks import (
     path,
     path_or_none,
     real,
+    resource_name,
     rule_names,
+    scheduler_address,
     string,
     texts,
     user_name,
@@ -82,9 +84,21 @@ class CommonConfig:
 @dataclass(frozen=True)
 class FetchConfig:
     workers: int = key(64, integer(1, 1000), "hosts read at once")
+    engine: str = key(
+        "processes",
+        choice("threads", "processes", "dask"),
+        "who reads them: worker processes, threads of fetch itself, or the workers of a Dask cluster",
+    )
     processes: int = key(
         0, integer(0, 256), "worker processes that share them; 0: one, or one per core from 200 hosts on"
     )
+    scheduler: str | None = key(None, scheduler_address, "address of the Dask cluster's scheduler")
+    insecure_scheduler: bool = key(
+        False, boolean, "accept a scheduler by `tcp://`, without TLS, away from this machine"
+    )
+    tls_ca: Path | None = key(None, path, "CA of the Dask cluster; else as in Dask's own configuration")
+    tls_cert: Path | None = key(None, path, "certificate for the scheduler")
+    tls_key: Path | None = key(None, path, "key of that certificate")
     connect_timeout: float = key(10.0, real(0.1, 600), "seconds for connection and login", per_host=True)
     command_timeout: float = key(30.0, real(0.1, 3600), "seconds for the probe on the host", per_host=True)
     deadline: float = key(
@@ -211,6 +225,8 @@ class HostConfig:
     gpus: int | None = None
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
+    worker: str | None = None
+    """The resource that a Dask worker must have to ask it; None: any worker does."""
     was_late: bool = False
     """Not of the config: the last run timed out here, so the probe looks for a hung nvidia-smi first."""
 
@@ -265,6 +281,7 @@ HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
     "group": (string, "shown beside the host's name; pages and filters can choose by it"),
     "note": (string, "shown beside the host's name"),
     "gpus": (integer(0, 1024), "how many GPUs there should be; fewer is a fault"),
+    "worker": (resource_name, "resource that a Dask worker must have to read it; else any worker does"),
 }
 """The keys of `[hosts.NAME]` that no other section has: their checks, and what they are for."""
 HOST_KEYS: dict[str, Check] = {

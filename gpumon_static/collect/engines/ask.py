@@ -1,37 +1,70 @@
-"""Ask hosts: the one door to the engines, for `fetch` and for `show --live`."""
+"""Ask hosts: the one door to the engines, for `fetch`, `show --live` and `check`."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from gpumon_static.collect.engines import processes, threads
+from gpumon_static.collect.engines.shards import processes_for
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.config.settings import FetchConfig
+from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
+from gpumon_static.text import Say
 
-MANY_HOSTS = 200
-"""From this many hosts on, one process per core is used."""
+if TYPE_CHECKING:
+    from gpumon_static.collect.engines.dask_cluster import DaskWorker
 
 OnReading = Callable[[HostReading], None]
 
 
 def ask(
-    factory: ReaderFactory, config: FetchConfig, *, on_reading: OnReading = lambda _: None
+    factory: ReaderFactory,
+    config: FetchConfig,
+    *,
+    on_reading: OnReading = lambda _: None,
+    say: Say = lambda _: None,
 ) -> list[HostReading]:
     """Exactly one reading for each of the factory's hosts, in their order, by the deadline.
 
     Even a small lab is asked by a process of its own: a host whose answer cannot be read in time costs that
-    process, and not the run. Raises `ConfigError` where a file that the config names cannot be used.
+    process, and not the run. Raises `ConfigError` where a file that the config names cannot be used, and
+    `GpumonError` where the engine is not to be had.
     """
-    count = processes_for(len(factory.hosts), config.processes)
+    if config.engine == "dask":
+        return _ask_dask(factory, config, on_reading, say)
+    if config.engine == "threads":
+        return threads.ask(factory, config, on_reading=on_reading)
     try:
+        count = processes_for(len(factory.hosts), config.processes)
         return processes.ask(factory, config, count, on_reading)
     except processes.CannotStart:
         # No process can be started: readings without that protection are better than none.
         return threads.ask(factory, config, on_reading=on_reading)
 
 
-def processes_for(hosts: int, wanted: int) -> int:
-    """`wanted`: `fetch.processes`; 0 chooses."""
-    return min(hosts, wanted or (len(os.sched_getaffinity(0)) if hosts >= MANY_HOSTS else 1)) or 1
+def _ask_dask(
+    factory: ReaderFactory, config: FetchConfig, on_reading: OnReading, say: Say
+) -> list[HostReading]:
+    with _needs_dask():
+        from gpumon_static.collect.engines import dask_run
+    return dask_run.ask(factory, config, on_reading, say)
+
+
+def dask_workers(config: FetchConfig) -> list[DaskWorker]:
+    """The workers of the cluster, whatever their version; raises `GpumonError`."""
+    with _needs_dask():
+        from gpumon_static.collect.engines import dask_cluster
+    return dask_cluster.workers(config)
+
+
+@contextmanager
+def _needs_dask() -> Iterator[None]:
+    """Dask takes a second to import, and is not installed by default."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        told = 'engine = "dask" needs Dask: pip install "gpumon-static[dask]"'
+        raise GpumonError(told) from error

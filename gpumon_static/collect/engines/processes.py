@@ -50,6 +50,10 @@ class CannotStart(Exception):
     """Not one worker can be started."""
 
 
+class Unwanted(Exception):
+    """Nobody waits for the readings any more."""
+
+
 @dataclass(eq=False)
 class _Worker:
     hosts: dict[str, HostConfig]
@@ -62,10 +66,17 @@ class _Worker:
 
 
 def ask(
-    factory: ReaderFactory, config: FetchConfig, processes: int, on_reading: Callable[[HostReading], None]
+    factory: ReaderFactory,
+    config: FetchConfig,
+    processes: int,
+    on_reading: Callable[[HostReading], None],
+    *,
+    seconds: float | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> list[HostReading]:
-    with _Watch(factory, config, processes, on_reading) as watch:
-        return watch.run()
+    """`seconds`: what is left of the deadline; `is_wanted`: asked now and then, else raises `Unwanted`."""
+    with _Watch(factory, config, processes, on_reading, seconds) as watch:
+        return watch.run(is_wanted)
 
 
 class _Watch:
@@ -75,14 +86,16 @@ class _Watch:
         config: FetchConfig,
         processes: int,
         on_reading: Callable[[HostReading], None],
+        seconds: float | None,
     ) -> None:
         self._factory = factory
         self._config = config
         self._processes = processes
         self._on_reading = on_reading
         self._started = time.monotonic()
-        self._end = self._started + config.deadline
-        self._has_asked = False
+        self._end = self._started + (config.deadline if seconds is None else seconds)
+        # Who waits for what is left of a deadline does not wait for the start of a process as well.
+        self._has_asked = seconds is not None
         self._queue: deque[Sequence[HostConfig]] = deque(deal(factory.hosts, processes))
         self._workers: set[_Worker] = set()
         self._selector = selectors.DefaultSelector()
@@ -109,8 +122,10 @@ class _Watch:
                 kill_with_descendants(one.process)
         self._selector.close()
 
-    def run(self) -> list[HostReading]:
+    def run(self, is_wanted: Callable[[], bool]) -> list[HostReading]:
         while len(self._done) < len(self._factory.hosts):
+            if not is_wanted():
+                raise Unwanted
             now = time.monotonic()
             if now >= self._end + GRACE_S:
                 self._give_up()

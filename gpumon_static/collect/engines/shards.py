@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from gpumon_static.config.settings import HostConfig
 
+MANY_HOSTS = 200
+"""From so many on, every core is worth a process of its own."""
 
-def deal(hosts: Sequence[HostConfig], shares: int) -> list[list[HostConfig]]:
+
+def processes_for(hosts: int, wanted: int) -> int:
+    """`wanted`: `fetch.processes`; 0 chooses."""
+    return min(hosts, wanted or (len(os.sched_getaffinity(0)) if hosts >= MANY_HOSTS else 1)) or 1
+
+
+def deal(hosts: Sequence[HostConfig], shares: int, *, by_jump_host: bool = True) -> list[list[HostConfig]]:
     """Divide the hosts in turn, so that those at the end, which failed last time, are divided evenly too."""
     if shares == 1:
         return [list(hosts)]
     dealt: list[list[HostConfig]] = [[] for _ in range(shares)]
     by_jump: dict[str, list[HostConfig]] = {}
-    jumps = _jumps(hosts)
+    jumps = _jumps(hosts) if by_jump_host else {}
     for host in hosts:
         share = by_jump.get(jumps.get(host.name, ""))
         if share is None:

@@ -1,0 +1,97 @@
+"""What a Dask worker does for a run: read a shard of the hosts, with the files of its own machine.
+
+The shard is read by a supervised worker process, as everywhere: a hostile answer cannot hurt the Dask worker.
+It travels as bytes, so that the scheduler, which unpickles what it passes on, makes nothing of it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpumon_static.collect.engines import processes
+from gpumon_static.collect.engines.shards import processes_for
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.config.settings import FetchConfig, HostConfig
+from gpumon_static.errors import ConfigError
+from gpumon_static.model import HostReading
+from gpumon_static.text import one_line
+from gpumon_static.times import utc_now
+
+
+@dataclass(frozen=True)
+class Shard:
+    config_path: Path
+    hosts: tuple[HostConfig, ...]
+    config: FetchConfig
+    seconds: float
+    """What is left of the deadline."""
+
+
+def pack(config_path: Path, hosts: Iterable[HostConfig], config: FetchConfig, seconds: float) -> bytes:
+    """A path in the home directory of this machine's user becomes one in that of the worker's user."""
+    home = str(Path.home()).rstrip("/")
+
+    def without_home(word: str) -> str:
+        return "~" + word[len(home) :] if home and word.startswith(home + "/") else word
+
+    shard = Shard(config_path, tuple(_with_paths(host, without_home) for host in hosts), config, seconds)
+    return pickle.dumps(shard, pickle.HIGHEST_PROTOCOL)
+
+
+def read_shard(content: bytes) -> list[HostReading] | str:
+    """One reading per host, or why there is none. Raises nothing: Dask would log it with `content`."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def is_wanted() -> bool:
+        # The run is over, or gone: Dask has released the task, but cannot end a function that runs.
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state != "cancelled"
+
+    try:
+        return _read(pickle.loads(content), is_wanted)  # noqa: S301 (our own collector's)
+    except ConfigError as error:
+        told = "; ".join(error.problems)
+    except processes.CannotStart as error:
+        told = f"cannot start a process: {error.__cause__}"
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+    return one_line(f"on the Dask worker {worker.name}: {told}") or ""
+
+
+def _read(shard: Shard, is_wanted: Callable[[], bool]) -> list[HostReading]:
+    hosts = tuple(_with_paths(host, _with_home) for host in shard.hosts)
+    return processes.ask(
+        ReaderFactory(shard.config_path, hosts, utc_now),
+        shard.config,
+        processes_for(len(hosts), shard.config.processes),
+        lambda _: None,
+        seconds=shard.seconds,
+        is_wanted=is_wanted,
+    )
+
+
+def _with_home(word: str) -> str:
+    return str(Path(word).expanduser()) if word.startswith("~/") else word
+
+
+def _with_paths(host: HostConfig, change: Callable[[str], str]) -> HostConfig:
+    def path(given: Path | None) -> Path | None:
+        return Path(change(str(given))) if given else None
+
+    def command(given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return tuple(map(change, given)) if given else None
+
+    return replace(
+        host,
+        key_filename=path(host.key_filename),
+        known_hosts=path(host.known_hosts) or host.known_hosts,
+        ssh_config=path(host.ssh_config),
+        key_passphrase_command=command(host.key_passphrase_command),
+        password_command=command(host.password_command),
+    )
