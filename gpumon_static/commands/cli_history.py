@@ -36,6 +36,15 @@ since_option = click.option(
 )
 
 
+by_group_option = click.option(
+    "--by",
+    "by_group",
+    type=click.Choice(["group"]),
+    callback=lambda _context, _parameter, value: value is not None,
+    help="Each group's models.",
+)
+
+
 @click.group()
 @debug_option
 def history() -> None:
@@ -90,6 +99,23 @@ def gpus(config_path: Path | None, since: int, form: str | None) -> None:
     from gpumon_static.commands.history_reports import report_gpus
 
     report_gpus(_load(config_path), since, now(), form, by_host=False)
+
+
+@command
+@form_options
+@by_group_option
+def supply(config_path: Path | None, since: int, form: str | None, by_group: bool) -> None:
+    """Whether there are enough GPUs of each model, or whether they are held idle.
+
+    Shares of time: busy and held idle (of the known GPU time), none free, two, four and eight free on one
+    host. The worst hour of the week, GPU days held idle and by whom, and a verdict; docs/history.md has its
+    rules.
+
+    Example:  gpumon-static history supply --since 90d --by group
+    """
+    from gpumon_static.commands.history_reports import report_supply
+
+    report_supply(_load(config_path), since, now(), form, by_group=by_group)
 
 
 @command

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Any
 
 import click
@@ -17,10 +18,13 @@ from rich.text import Text
 
 from gpumon_static.store.cells import no_formula
 from gpumon_static.store.history.questions import GpuUse, Level, Period, UserUse
-from gpumon_static.text import DASH
+from gpumon_static.survey.supply import SupplyRow, hour_words
+from gpumon_static.text import DASH, count
 from gpumon_static.times import utc_text_of
 
 HOUR = 3600
+MOST_NAMED = 3
+"""Users in one cell; the rest is counted."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class ReportColumn:
     """In CSV and JSON; the unit is its last word."""
     title: str
     is_number: bool = True
+    is_shown: bool = True
+    """To people; CSV and JSON have all."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,61 @@ def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
     return HistoryReport("Hosts" if by_host else "GPUs", columns, rows)
 
 
+def supply_report(rows: Sequence[SupplyRow], *, by_group: bool) -> HistoryReport:
+    columns = [ReportColumn("group", "Group", is_number=False)] if by_group else []
+    columns += [
+        ReportColumn("model", "Model", is_number=False),
+        ReportColumn("gpus", "GPUs"),
+        ReportColumn("busy_percent", "Busy %"),
+        ReportColumn("held_idle_percent", "Held idle %"),
+        ReportColumn("free_percent", "Free %", is_shown=False),
+        ReportColumn("unknown_percent", "Unknown %", is_shown=False),
+        ReportColumn("coverage_percent", "Known %"),
+        ReportColumn("known_days", "Days known", is_shown=False),
+        ReportColumn("none_free_percent", "None free %"),
+        ReportColumn("two_free_percent", "2+ on a host %"),
+        ReportColumn("four_free_percent", "4+ %"),
+        ReportColumn("eight_free_percent", "8+ %"),
+        ReportColumn("worst_hour", "Worst", is_number=False),
+        ReportColumn("busy_change_points", "Busy +/-"),
+        ReportColumn("none_free_change_points", "None free +/-", is_shown=False),
+        ReportColumn("held_idle_gpu_days", "Idle days"),
+        ReportColumn("held_idle_by", "By", is_number=False),
+        ReportColumn("verdict", "Verdict", is_number=False, is_shown=False),
+        ReportColumn("words", "In words", is_number=False),
+    ]
+    cells = [(*([row.group or DASH] if by_group else []), *_supply_cells(row)) for row in rows]
+    return HistoryReport("Supply by " + ("group and model" if by_group else "model"), columns, cells)
+
+
+def _supply_cells(row: SupplyRow) -> tuple[str | float | int | None, ...]:
+    return (
+        row.model,
+        row.gpus,
+        *map(_percent, (row.busy, row.held, row.free, row.unknown, row.coverage)),
+        _rounded(row.known_days),
+        *map(_percent, (row.none_free, row.two_free, row.four_free, row.eight_free)),
+        hour_words(row.worst_hour),
+        _percent(row.busy_change),
+        _percent(row.none_free_change),
+        _rounded(row.held_days),
+        held_by_words(row),
+        row.verdict,
+        row.words,
+    )
+
+
+def held_by_words(row: SupplyRow) -> str | None:
+    """alice 2.1, bob 0.4 and 3 more, in GPU days; where no names are shown, how many users."""
+    if not row.held_users:
+        return None
+    if not row.held_by:
+        return count(row.held_users, "user")
+    named = ", ".join(f"{user or 'unknown'} {days:.1f}" for user, days in row.held_by[:MOST_NAMED])
+    more = len(row.held_by) - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
 def show(report: HistoryReport, asked: Period, form: str | None) -> None:
     """`form`: csv, json, or None for people."""
     if form == "csv":
@@ -105,9 +166,15 @@ def show(report: HistoryReport, asked: Period, form: str | None) -> None:
     elif form == "json":
         click.echo(_as_json(report, asked))
     elif (console := Console()).is_terminal:
-        console.print(_as_table(report, asked))
+        console.print(_as_table(_for_people(report), asked))
     else:
-        click.echo("\n".join(_as_lines(report)))
+        click.echo("\n".join(_as_lines(_for_people(report))))
+
+
+def _for_people(report: HistoryReport) -> HistoryReport:
+    shown = [column.is_shown for column in report.columns]
+    rows = [list(compress(row, shown)) for row in report.rows]
+    return HistoryReport(report.title, list(compress(report.columns, shown)), rows)
 
 
 def _as_csv(report: HistoryReport) -> str:
@@ -173,6 +240,10 @@ def _level(level: Level) -> tuple[float | None, int | None]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)
 
 
 def _hours(seconds: float) -> float:
