@@ -84,7 +84,6 @@ class SupplyRow:
     @property
     def words(self) -> str:
         """The verdict with its reason."""
-        none_free = f"none free {100 * (self.none_free or 0):.0f} % of the time"
         match self.verdict:
             case Verdict.UNSURE if self.known_days < LEAST_DAYS:
                 return f"too little data: {self.known_days:.1f} days"
@@ -94,8 +93,10 @@ class SupplyRow:
                 return f"{self.held_gpus:.1f} GPUs are held idle: reclaim before buying"
             case Verdict.SHORT if (self.none_free or 0) >= MOST:
                 return "short: none free most of the time"
+            case Verdict.AMPLE:
+                return f"ample: some free {100 * (1 - (self.none_free or 0)):.0f} % of the time"
             case verdict:
-                return f"{verdict}: {none_free}"
+                return f"{verdict}: none free {100 * (self.none_free or 0):.0f} % of the time"
 
 
 def supply_rows(answer: SupplyAnswer) -> list[SupplyRow]:
