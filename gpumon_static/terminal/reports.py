@@ -23,6 +23,7 @@ from gpumon_static.text import DASH, count
 from gpumon_static.times import utc_text_of
 
 HOUR = 3600
+GAP = 2
 MOST_NAMED = 3
 """Users in one cell; the rest is counted."""
 
@@ -35,6 +36,8 @@ class ReportColumn:
     is_number: bool = True
     is_shown: bool = True
     """To people; CSV and JSON have all."""
+    drop: int = 0
+    """Where a terminal is too narrow, the column with the highest number goes; 0 stays."""
 
 
 @dataclass(frozen=True)
@@ -109,21 +112,21 @@ def supply_report(rows: Sequence[SupplyRow], *, by_group: bool) -> HistoryReport
     columns += [
         ReportColumn("model", "Model", is_number=False),
         ReportColumn("gpus", "GPUs"),
-        ReportColumn("busy_percent", "Busy %"),
-        ReportColumn("held_idle_percent", "Held idle %"),
+        ReportColumn("busy_percent", "Busy %", drop=3),
+        ReportColumn("held_idle_percent", "Held idle %", drop=2),
         ReportColumn("free_percent", "Free %", is_shown=False),
         ReportColumn("unknown_percent", "Unknown %", is_shown=False),
-        ReportColumn("coverage_percent", "Known %"),
+        ReportColumn("coverage_percent", "Known %", drop=1),
         ReportColumn("known_days", "Days known", is_shown=False),
         ReportColumn("none_free_percent", "None free %"),
-        ReportColumn("two_free_percent", "2+ on a host %"),
-        ReportColumn("four_free_percent", "4+ %"),
-        ReportColumn("eight_free_percent", "8+ %"),
-        ReportColumn("worst_hour", "Worst", is_number=False),
-        ReportColumn("busy_change_points", "Busy +/-"),
+        ReportColumn("two_free_percent", "2+ on a host %", drop=4),
+        ReportColumn("four_free_percent", "4+ %", drop=7),
+        ReportColumn("eight_free_percent", "8+ %", drop=9),
+        ReportColumn("worst_hour", "Worst", is_number=False, drop=6),
+        ReportColumn("busy_change_points", "Busy +/-", drop=8),
         ReportColumn("none_free_change_points", "None free +/-", is_shown=False),
-        ReportColumn("held_idle_gpu_days", "Idle days"),
-        ReportColumn("held_idle_by", "By", is_number=False),
+        ReportColumn("held_idle_gpu_days", "Idle days", drop=5),
+        ReportColumn("held_idle_by", "By", is_number=False, drop=10),
         ReportColumn("verdict", "Verdict", is_number=False, is_shown=False),
         ReportColumn("words", "In words", is_number=False),
     ]
@@ -161,20 +164,40 @@ def held_by_words(row: SupplyRow) -> str | None:
 
 def show(report: HistoryReport, asked: Period, form: str | None) -> None:
     """`form`: csv, json, or None for people."""
-    if form == "csv":
-        click.echo(_as_csv(report), nl=False)
-    elif form == "json":
-        click.echo(_as_json(report, asked))
+    if form is not None:
+        click.echo(for_scripts(report, asked, form), nl=False)
     elif (console := Console()).is_terminal:
-        console.print(_as_table(_for_people(report), asked))
+        console.print(_as_table(_fitting(_for_people(report), console.width), asked))
     else:
         click.echo("\n".join(_as_lines(_for_people(report))))
 
 
+def for_scripts(report: HistoryReport, asked: Period, form: str) -> str:
+    return _as_csv(report) if form == "csv" else _as_json(report, asked) + "\n"
+
+
 def _for_people(report: HistoryReport) -> HistoryReport:
-    shown = [column.is_shown for column in report.columns]
-    rows = [list(compress(row, shown)) for row in report.rows]
-    return HistoryReport(report.title, list(compress(report.columns, shown)), rows)
+    return _only(report, [column.is_shown for column in report.columns])
+
+
+def _fitting(report: HistoryReport, width: int) -> HistoryReport:
+    """Without the columns that may go, as far as there is no room for them."""
+    while sum(_widths(report)) + GAP * (len(report.columns) - 1) > width:
+        least = max(report.columns, key=lambda column: column.drop)
+        if not least.drop:
+            break
+        report = _only(report, [column is not least for column in report.columns])
+    return report
+
+
+def _only(report: HistoryReport, kept: Sequence[bool]) -> HistoryReport:
+    rows = [list(compress(row, kept)) for row in report.rows]
+    return HistoryReport(report.title, list(compress(report.columns, kept)), rows)
+
+
+def _widths(report: HistoryReport) -> list[int]:
+    cells = ([column.title for column in report.columns], *(map(_cell, row) for row in report.rows))
+    return [max(map(len, column)) for column in zip(*cells, strict=True)]
 
 
 def _as_csv(report: HistoryReport) -> str:
@@ -218,12 +241,14 @@ def _as_lines(report: HistoryReport) -> list[str]:
         [column.title for column in report.columns],
         *([_cell(cell) for cell in row] for row in report.rows),
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = _widths(report)
     return [
-        "  ".join(
+        (" " * GAP)
+        .join(
             cell.rjust(width) if column.is_number else cell.ljust(width)
             for cell, width, column in zip(row, widths, report.columns, strict=True)
-        ).rstrip()
+        )
+        .rstrip()
         for row in cells
     ]
 
