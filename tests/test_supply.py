@@ -25,7 +25,7 @@ from gpumon_static.config.file import load
 from gpumon_static.config.settings import Config
 from gpumon_static.model import Gpu, HostReading
 from gpumon_static.store.history import questions, record
-from gpumon_static.store.history.database import SUPPLY_MAXES, SUPPLY_SUMS, migrate
+from gpumon_static.store.history.database import SUPPLY_MAXES, SUPPLY_SUMS, migrate, writing
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.observed import BUSY, FREE, HELD, HostSighting
 from gpumon_static.store.history.supply import supply
@@ -33,6 +33,7 @@ from gpumon_static.survey.sightings import model_name, sightings
 from gpumon_static.survey.supply import SupplyRow, Verdict, hour_words, supply_rows, with_names
 from tests.builders import busy_gpu, config, failed, gpu, host_config, process, reading, slices
 from tests.command import gpumon
+from tests.terminal import in_terminal
 from tests.test_history_recount import DAY, HOSTS, HOUR, INTERVAL, Recount, many_runs, observed
 
 GROUPS = {"node1": "vision", "node2": "vision", "node3": ""}
@@ -390,11 +391,16 @@ def fill(place: Path, tier: str = "names", days: int = 5) -> datetime:
     now = datetime.now(UTC).replace(microsecond=0)
     h100s = [busy_gpu(n, uuid=f"H-{n}", name="NVIDIA H100 80GB HBM3") for n in range(2)]
     idle = gpu(0, uuid="A-0", memory_used_mib=40000.0, processes=(process(user="bob", memory_mib=39000.0),))
-    for ago in range(24 * days, -1, -1):
-        at = now - timedelta(hours=ago)
-        second = busy_gpu(1, uuid="A-1") if ago % 2 else gpu(1, uuid="A-1")
-        readings = [reading("node1", h100s, fetched_at=at), reading("node2", (idle, second), fetched_at=at)]
-        record.record(settings_, sightings(readings, settings_.busy), at, pytest.fail, short_model=model_name)
+    with writing(settings_.history_path) as connection:
+        for ago in range(24 * days, -1, -1):
+            at = now - timedelta(hours=ago)
+            second = busy_gpu(1, uuid="A-1") if ago % 2 else gpu(1, uuid="A-1")
+            readings = [
+                reading("node1", h100s, fetched_at=at),
+                reading("node2", (idle, second), fetched_at=at),
+            ]
+            seen = sightings(readings, settings_.busy)
+            record.add(connection, settings_, seen, int(at.timestamp()), model_name)
     return now
 
 
@@ -409,6 +415,16 @@ def test_supply_in_a_pipe_is_plain_columns(tmp_path: Path) -> None:
     assert lines[2].startswith("A100 80G 2 25.")
     assert "bob 4.0" in lines[2]
     assert lines[2].endswith("1.0 GPUs are held idle: reclaim before buying")
+
+
+def test_a_narrow_terminal_keeps_what_decides(tmp_path: Path) -> None:
+    fill(tmp_path)
+    for columns, shown, hidden in ((80, "None free %", "Busy %"), (200, "8+ %", "Unknown %")):
+        seen = in_terminal("history", "supply", "--since", "4d", cwd=tmp_path, columns=columns)
+        assert shown in seen.text
+        assert hidden not in seen.text
+        assert "1.0 GPUs are held idle: reclaim before buying" in seen.text
+        assert "…" not in seen.text
 
 
 def test_csv_and_json_say_the_same_by_group(tmp_path: Path) -> None:

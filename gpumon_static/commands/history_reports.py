@@ -19,6 +19,7 @@ from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.sightings import bare_state
 from gpumon_static.survey.supply import supply_rows
 from gpumon_static.terminal import reports as terminal
+from gpumon_static.terminal.supply import supply_report
 from gpumon_static.times import utc_text
 
 
@@ -46,7 +47,7 @@ def report_supply(config: Config, since: int, now: datetime, form: str | None, *
     with reading(config.history_path) as connection:
         asked = questions.period(connection, since, int(now.timestamp()))
         answer = supply(connection, asked, config.groups if by_group else None)
-    terminal.show(terminal.supply_report(supply_rows(answer), by_group=by_group), answer.asked, form)
+    terminal.show(supply_report(supply_rows(answer), by_group=by_group), answer.asked, form)
 
 
 def import_rntop(config: Config, log: Path, now: datetime) -> None:

@@ -25,7 +25,8 @@ from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.pseudonyms import read_key
 from gpumon_static.survey.supply import SupplyRow, supply_rows, with_names
-from gpumon_static.terminal import reports as terminal
+from gpumon_static.terminal.reports import for_scripts
+from gpumon_static.terminal.supply import supply_report
 from gpumon_static.times import utc_text
 
 FOLDER = "reports"
@@ -99,7 +100,7 @@ class _Maker:
     def text(self, time: ReportTime, form: str, *, by_group: bool) -> str:
         by_group = by_group or bool(self._page.groups)
         asked, rows = self._rows(time, by_group=by_group)
-        return terminal.for_scripts(terminal.supply_report(rows, by_group=by_group), asked, form)
+        return for_scripts(supply_report(rows, by_group=by_group), asked, form)
 
     def html(self, time: ReportTime, *, by_group: bool) -> str:
         sections = []
