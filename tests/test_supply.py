@@ -30,7 +30,7 @@ from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.observed import BUSY, FREE, HELD, HostSighting
 from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.sightings import model_name, sightings
-from gpumon_static.survey.supply import SupplyRow, Verdict, hour_words, supply_rows, with_names
+from gpumon_static.survey.supply import SupplyRow, SupplyVerdict, hour_words, supply_rows, with_names
 from tests.builders import busy_gpu, config, failed, gpu, host_config, process, reading, slices
 from tests.command import gpumon
 from tests.terminal import in_terminal
@@ -339,19 +339,35 @@ def row_of(**changes: Any) -> SupplyRow:
 @pytest.mark.parametrize(
     ("changes", "verdict", "words"),
     [
-        ({"none_free": 0.61}, Verdict.SHORT, "short: none free most of the time"),
-        ({"none_free": 0.2}, Verdict.SHORT, "short: none free 20 % of the time"),
-        ({"none_free": 0.19}, Verdict.ENOUGH, "enough: none free 19 % of the time"),
-        ({"none_free": 0.05}, Verdict.ENOUGH, "enough: none free 5 % of the time"),
-        ({"none_free": 0.04}, Verdict.AMPLE, "ample: some free 96 % of the time"),
-        ({"none_free": 0.0, "held": 0.5}, Verdict.AMPLE, "ample: some free 100 % of the time"),
-        ({"none_free": 0.18, "held": 0.15}, Verdict.HELD, "1.5 GPUs are held idle: reclaim before buying"),
-        ({"none_free": 0.9, "held": 0.1}, Verdict.HELD, "1.0 GPUs are held idle: reclaim before buying"),
-        ({"none_free": 0.9, "held": 0.1, "gpus": 4}, Verdict.SHORT, "short: none free most of the time"),
-        ({"none_free": 0.9, "held": 0.09}, Verdict.SHORT, "short: none free most of the time"),
-        ({"none_free": 0.9, "known_days": 2.9}, Verdict.UNSURE, "too little data: 2.9 days"),
-        ({"none_free": 0.9, "coverage": 0.49}, Verdict.UNSURE, "too little data: 49 % of the time known"),
-        ({"none_free": None, "known_days": 0.0}, Verdict.UNSURE, "too little data: 0.0 days"),
+        ({"none_free": 0.61}, SupplyVerdict.SHORT, "short: none free most of the time"),
+        ({"none_free": 0.2}, SupplyVerdict.SHORT, "short: none free 20 % of the time"),
+        ({"none_free": 0.19}, SupplyVerdict.ENOUGH, "enough: none free 19 % of the time"),
+        ({"none_free": 0.05}, SupplyVerdict.ENOUGH, "enough: none free 5 % of the time"),
+        ({"none_free": 0.04}, SupplyVerdict.AMPLE, "ample: some free 96 % of the time"),
+        ({"none_free": 0.0, "held": 0.5}, SupplyVerdict.AMPLE, "ample: some free 100 % of the time"),
+        (
+            {"none_free": 0.18, "held": 0.15},
+            SupplyVerdict.HELD,
+            "1.5 GPUs are held idle: reclaim before buying",
+        ),
+        (
+            {"none_free": 0.9, "held": 0.1},
+            SupplyVerdict.HELD,
+            "1.0 GPUs are held idle: reclaim before buying",
+        ),
+        (
+            {"none_free": 0.9, "held": 0.1, "gpus": 4},
+            SupplyVerdict.SHORT,
+            "short: none free most of the time",
+        ),
+        ({"none_free": 0.9, "held": 0.09}, SupplyVerdict.SHORT, "short: none free most of the time"),
+        ({"none_free": 0.9, "known_days": 2.9}, SupplyVerdict.UNSURE, "too little data: 2.9 days"),
+        (
+            {"none_free": 0.9, "coverage": 0.49},
+            SupplyVerdict.UNSURE,
+            "too little data: 49 % of the time known",
+        ),
+        ({"none_free": None, "known_days": 0.0}, SupplyVerdict.UNSURE, "too little data: 0.0 days"),
     ],
 )
 def test_the_verdict_follows_the_rules_of_the_docs(changes: dict[str, Any], verdict: str, words: str) -> None:

@@ -25,7 +25,7 @@ MOST = 0.5
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-class Verdict(StrEnum):
+class SupplyVerdict(StrEnum):
     UNSURE = "too little data"
     SHORT = "short"
     HELD = "held idle"
@@ -67,14 +67,14 @@ class SupplyRow:
         return 1 - self.coverage
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SupplyVerdict:
         if self.known_days < LEAST_DAYS or self.coverage < LEAST_COVERAGE or self.none_free is None:
-            return Verdict.UNSURE
+            return SupplyVerdict.UNSURE
         if self.none_free < AMPLE:
-            return Verdict.AMPLE
+            return SupplyVerdict.AMPLE
         if (self.held or 0) >= HELD_IDLE and self.held_gpus >= LEAST_HELD_GPUS:
-            return Verdict.HELD
-        return Verdict.SHORT if self.none_free >= SHORT else Verdict.ENOUGH
+            return SupplyVerdict.HELD
+        return SupplyVerdict.SHORT if self.none_free >= SHORT else SupplyVerdict.ENOUGH
 
     @property
     def held_gpus(self) -> float:
@@ -85,15 +85,15 @@ class SupplyRow:
     def words(self) -> str:
         """The verdict with its reason."""
         match self.verdict:
-            case Verdict.UNSURE if self.known_days < LEAST_DAYS:
+            case SupplyVerdict.UNSURE if self.known_days < LEAST_DAYS:
                 return f"too little data: {self.known_days:.1f} days"
-            case Verdict.UNSURE:
+            case SupplyVerdict.UNSURE:
                 return f"too little data: {100 * self.coverage:.0f} % of the time known"
-            case Verdict.HELD:
+            case SupplyVerdict.HELD:
                 return f"{self.held_gpus:.1f} GPUs are held idle: reclaim before buying"
-            case Verdict.SHORT if (self.none_free or 0) >= MOST:
+            case SupplyVerdict.SHORT if (self.none_free or 0) >= MOST:
                 return "short: none free most of the time"
-            case Verdict.AMPLE:
+            case SupplyVerdict.AMPLE:
                 return f"ample: some free {100 * (1 - (self.none_free or 0)):.0f} % of the time"
             case verdict:
                 return f"{verdict}: none free {100 * (self.none_free or 0):.0f} % of the time"
