@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -199,50 +200,66 @@ def test_a_writer_does_not_wait_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPat
 # Versions
 
 
-def test_a_database_of_version_1_is_brought_up_to_date(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST])
+def make_version_1(lab: Lab) -> None:
+    """What 0.1.0 would have written: its tables are still filled, and everything since then is added."""
+    with closing(sqlite3.connect(lab.config.history_path)) as connection:
+        names = [
+            (kind, name)
+            for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_schema")
+            if sql is not None and sql not in database.FIRST
+        ]
+        for kind, name in names:
+            connection.execute(f"DROP {kind} {name}")
+        connection.execute("PRAGMA user_version = 1")
+        connection.commit()
+
+
+def test_a_database_of_an_older_version_is_brought_up_to_date(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = len(database.MIGRATIONS)
     lab.runs([0, 5], busy_gpu())
-    assert lab.rows("PRAGMA user_version") == [(1,)]
-    second = ["ALTER TABLE hosts ADD COLUMN rack TEXT", "UPDATE hosts SET rack = 'A1'"]
-    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST, second])
+    assert lab.rows("PRAGMA user_version") == [(known,)]
+    more = ["ALTER TABLE hosts ADD COLUMN rack TEXT", "UPDATE hosts SET rack = 'A1'"]
+    monkeypatch.setattr(database, "MIGRATIONS", [*database.MIGRATIONS, more])
     lab.runs([10], busy_gpu())
     assert lab.said == []
-    assert lab.rows("PRAGMA user_version") == [(2,)]
+    assert lab.rows("PRAGMA user_version") == [(known + 1,)]
     assert lab.rows("SELECT name, rack FROM hosts") == [("node1", "A1")]
     assert lab.users()["alice"][0] == 600
 
 
-def test_the_database_of_0_1_0_gets_todays_indexes(lab: Lab) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(database, "MIGRATIONS", [database.FIRST])
-        lab.runs([0, 5], busy_gpu())
-    indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
-    assert lab.rows(indexes) == []
+def test_the_database_of_0_1_0_gets_todays_tables_and_indexes(lab: Lab) -> None:
+    lab.runs([0, 5], busy_gpu())
+    schema = "SELECT name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
+    today = lab.rows(schema)
+    make_version_1(lab)
+    assert {("supply_hours",), ("spans_by_time",)}.isdisjoint(lab.rows(schema))
     lab.runs([10], busy_gpu())
     assert lab.said == []
     assert lab.rows("PRAGMA user_version") == [(len(database.MIGRATIONS),)]
-    assert lab.rows(indexes) == [("spans_by_time",)]
+    assert lab.rows(schema) == today
     assert lab.users()["alice"][0] == 600
 
 
 def test_a_new_database_goes_through_all_versions(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    second = ["ALTER TABLE hosts ADD COLUMN rack TEXT"]
-    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST, second])
+    more = ["ALTER TABLE hosts ADD COLUMN rack TEXT"]
+    monkeypatch.setattr(database, "MIGRATIONS", [*database.MIGRATIONS, more])
     lab.runs([0, 5], busy_gpu())
-    assert lab.rows("PRAGMA user_version") == [(2,)]
+    assert lab.rows("PRAGMA user_version") == [(len(database.MIGRATIONS),)]
     assert lab.rows("SELECT rack FROM hosts") == [(None,)]
 
 
 def test_a_migration_that_fails_changes_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "MIGRATIONS", [database.FIRST])
+    known = len(database.MIGRATIONS)
     lab.runs([0, 5], busy_gpu())
     before = lab.everything()
     with monkeypatch.context() as patched:
         broken = ["UPDATE hosts SET name = 'gone'", "THIS IS NO SQL"]
-        patched.setattr(database, "MIGRATIONS", [database.FIRST, broken])
+        patched.setattr(database, "MIGRATIONS", [*database.MIGRATIONS, broken])
         lab.runs([10], busy_gpu())
     assert len(lab.said) == 1
-    assert lab.rows("PRAGMA user_version") == [(1,)]
+    assert lab.rows("PRAGMA user_version") == [(known,)]
     assert lab.everything() == before
 
 

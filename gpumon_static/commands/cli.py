@@ -11,7 +11,7 @@ import click
 
 from gpumon_static import __version__
 from gpumon_static.commands import cli_terminal
-from gpumon_static.commands.cli_history import history
+from gpumon_static.commands.cli_history import history, report
 from gpumon_static.commands.options import config_option, debug_option
 from gpumon_static.commands.options import now as _now
 from gpumon_static.config import file as config_file
@@ -217,3 +217,4 @@ for _command in cli_terminal.COMMANDS:
 
 
 main.add_command(history)
+main.add_command(report)

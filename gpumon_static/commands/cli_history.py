@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from gpumon_static.commands.options import config_option, debug_option, now
 from gpumon_static.config import file as config_file
@@ -26,6 +27,13 @@ def _moment(_context: click.Context, _parameter: click.Parameter, value: str) ->
             raise click.BadParameter(f"{error}, nor a date such as 2025-11-14") from None
 
 
+def _month(_context: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
+    try:
+        return datetime.strptime(value, "%Y-%m").replace(tzinfo=UTC) if value else None
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a month such as 2026-10") from None
+
+
 since_option = click.option(
     "--since",
     metavar="TIME",
@@ -33,6 +41,15 @@ since_option = click.option(
     show_default=True,
     callback=_moment,
     help="Period (30d) or start date.",
+)
+
+
+by_group_option = click.option(
+    "--by",
+    "by_group",
+    type=click.Choice(["group"]),
+    callback=lambda _context, _parameter, value: value is not None,
+    help="Each group's models.",
 )
 
 
@@ -93,6 +110,23 @@ def gpus(config_path: Path | None, since: int, form: str | None) -> None:
 
 
 @command
+@form_options
+@by_group_option
+def supply(config_path: Path | None, since: int, form: str | None, by_group: bool) -> None:
+    """Whether there are enough GPUs of each model, or whether they are held idle.
+
+    Shares of time: busy and held idle (of the known GPU time), none free, two, four and eight free on one
+    host. The worst hour of the week, GPU days held idle and by whom, and a verdict; docs/history.md has its
+    rules.
+
+    Example:  gpumon-static history supply --since 90d --by group
+    """
+    from gpumon_static.commands.history_reports import report_supply
+
+    report_supply(_load(config_path), since, now(), form, by_group=by_group)
+
+
+@command
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(config_path: Path | None, log: Path) -> None:
     """Import a log of rntop.
@@ -144,6 +178,40 @@ def repair(config_path: Path | None, last_right: int) -> None:
     from gpumon_static.commands.history_reports import drop_after
 
     drop_after(_load(config_path), datetime.fromtimestamp(last_right, UTC), now())
+
+
+@click.command()
+@config_option
+@debug_option
+@form_options
+@by_group_option
+@click.option(
+    "--month", metavar="YYYY-MM", callback=_month, help="A whole month (UTC), in the place of --since."
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: stdout]")
+def report(
+    config_path: Path | None,
+    since: int,
+    form: str | None,
+    by_group: bool,
+    month: datetime | None,
+    output: Path | None,
+) -> None:
+    """Supply of a period as one HTML file, for mail.
+
+    The same as `history supply`; users are shown as on the page (`users` in [site]). `render` writes the
+    report of each month that is over to reports/ in the site.
+
+    Example:  gpumon-static report --month 2026-10 --by group -o october.html
+    """
+    from gpumon_static.commands.report import ReportTime, month_of
+    from gpumon_static.commands.report import report as run_report
+
+    chosen = click.get_current_context().get_parameter_source("since")
+    if month and chosen is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--month and --since exclude each other")
+    time = month_of(month) if month else ReportTime(since)
+    run_report(_load(config_path), time, now(), output, form, by_group=by_group)
 
 
 def _load(config_path: Path | None) -> Config:

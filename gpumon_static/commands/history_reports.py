@@ -15,13 +15,16 @@ from gpumon_static.files import write_atomic
 from gpumon_static.store import events_file, lock
 from gpumon_static.store.history import questions, record, rntop
 from gpumon_static.store.history.database import reading, writing
+from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.sightings import bare_state
+from gpumon_static.survey.supply import supply_rows
 from gpumon_static.terminal import reports as terminal
+from gpumon_static.terminal.supply import supply_report
 from gpumon_static.times import utc_text
 
 
 def report_users(config: Config, since: int, now: datetime, part: str | None, form: str | None) -> None:
-    groups = {host.name: host.group or "" for host in config.hosts}
+    groups = config.groups
     namings: dict[str, questions.Naming] = {
         "host": lambda host, _model: host,
         "group": lambda host, _model: groups.get(host, ""),
@@ -38,6 +41,13 @@ def report_gpus(config: Config, since: int, now: datetime, form: str | None, *, 
         asked = questions.period(connection, since, int(now.timestamp()))
         uses = questions.hosts(connection, asked) if by_host else questions.gpus(connection, asked)
     terminal.show(terminal.gpus_report(uses, by_host=by_host), asked, form)
+
+
+def report_supply(config: Config, since: int, now: datetime, form: str | None, *, by_group: bool) -> None:
+    with reading(config.history_path) as connection:
+        asked = questions.period(connection, since, int(now.timestamp()))
+        answer = supply(connection, asked, config.groups if by_group else None)
+    terminal.show(supply_report(supply_rows(answer), by_group=by_group), answer.asked, form)
 
 
 def import_rntop(config: Config, log: Path, now: datetime) -> None:

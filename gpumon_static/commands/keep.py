@@ -12,7 +12,7 @@ from gpumon_static.store import clock, events_file
 from gpumon_static.store.events import Event
 from gpumon_static.store.history import record
 from gpumon_static.survey.changes import note_changes
-from gpumon_static.survey.sightings import sightings
+from gpumon_static.survey.sightings import model_name, sightings
 from gpumon_static.text import Say
 
 
@@ -31,7 +31,8 @@ def keep(
     if belief.drops_ahead:
         memory.rewind(min(reading.fetched_at for reading in asked) - timedelta(seconds=1))
     if belief.is_believed:
-        record.record(config, sightings(readings, config.busy), now, say, drops_ahead=belief.drops_ahead)
+        seen = sightings(readings, config.busy)
+        record.record(config, seen, now, say, drops_ahead=belief.drops_ahead, short_model=model_name)
         new = note_changes(memory, asked, config)
     try:
         events_file.save(path, memory)

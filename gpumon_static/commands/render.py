@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from gpumon_static.commands.report import month_reports
 from gpumon_static.config.settings import Config
 from gpumon_static.files import write_for_web
 from gpumon_static.publish.exports.files import build_exports
@@ -30,6 +31,7 @@ def render(config: Config, now: datetime) -> Path:
     files = build_exports(readings, config, now, memory, key, snapshot.to_csv)
     for page in config.pages:
         files[page.file] = render_page(build_page(readings, config, now, page, key, past), branding)
+    files |= month_reports(config, now)
     write_for_web({config.paths.site / name: text for name, text in files.items()})
     return config.page_path
 

@@ -257,6 +257,11 @@ class Config:
         return self.paths.site / MAIN_PAGE
 
     @property
+    def groups(self) -> dict[str, str]:
+        """The group of each host by its name; empty for none."""
+        return {host.name: host.group or "" for host in self.hosts}
+
+    @property
     def pages(self) -> tuple[PageConfig, ...]:
         """All pages that render writes, every value set; index.html first, whether it is listed or not."""
         site = self.site

@@ -17,7 +17,8 @@ from gpumon_static.store.history.database import writing
 from gpumon_static.store.history.ledger import Ledger
 from gpumon_static.store.history.names import Names
 from gpumon_static.store.history.record import add_run, prune_as_configured
-from gpumon_static.survey.sightings import sightings
+from gpumon_static.store.history.supply_count import SupplyNaming
+from gpumon_static.survey.sightings import model_name, sightings
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
@@ -43,7 +44,8 @@ def fill(config: Config, hosts: Sequence[DemoHost], now: datetime, days: int) ->
         coarser = -(-sum(len(host.gpus) for host in hosts) // GPUS_IN_SECONDS)
         runs = [(at, step) for at, step in _runs(end, days, coarser) if at > last]
         raw_from = end - config.history.keep_raw * DAY
-        ledger = Ledger(connection, Names(connection), LONGEST_STEP, raw_from=raw_from)
+        names, naming = Names(connection), SupplyNaming(config.groups, model_name)
+        ledger = Ledger(connection, names, LONGEST_STEP, raw_from=raw_from, naming=naming)
         for at, ledger.interval_s in runs:
             readings = [_reading(host, at, end) for host in hosts]
             add_run(ledger, at, sightings(readings, config.busy))

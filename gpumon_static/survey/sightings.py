@@ -16,6 +16,7 @@ from gpumon_static.store.history.observed import (
     Observed,
     Values,
 )
+from gpumon_static.survey.names import short_model
 from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ def sightings(readings: Iterable[HostReading], busy: BusyConfig) -> list[HostSig
         )
         for reading in readings
     ]
+
+
+def model_name(name: str) -> str:
+    """What the page calls a model; the history has an empty name for one that is not known."""
+    return short_model(name or None)
 
 
 def observed(reading: HostReading, busy: BusyConfig) -> Iterator[Observed]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ from gpumon_static.text import DASH
 from gpumon_static.times import utc_text_of
 
 HOUR = 3600
+GAP = 2
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class ReportColumn:
     """In CSV and JSON; the unit is its last word."""
     title: str
     is_number: bool = True
+    is_shown: bool = True
+    """To people; CSV and JSON have all."""
+    drop: int = 0
+    """Where a terminal is too narrow, the column with the highest number goes; 0 stays."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
             round(100 * use.total_s / total, 1) if total else None,
             _hours(use.busy_s),
             _hours(use.held_s),
-            _rounded(use.efficiency),
+            rounded(use.efficiency),
         )
         for use in uses
     ]
@@ -100,14 +106,40 @@ def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
 
 def show(report: HistoryReport, asked: Period, form: str | None) -> None:
     """Print a report. `form`: csv, json, or None for a table."""
-    if form == "csv":
-        click.echo(_as_csv(report), nl=False)
-    elif form == "json":
-        click.echo(_as_json(report, asked))
+    if form is not None:
+        click.echo(for_scripts(report, asked, form), nl=False)
     elif (console := Console()).is_terminal:
-        console.print(_as_table(report, asked))
+        console.print(_as_table(_fitting(_for_people(report), console.width), asked))
     else:
-        click.echo("\n".join(_as_lines(report)))
+        click.echo("\n".join(_as_lines(_for_people(report))))
+
+
+def for_scripts(report: HistoryReport, asked: Period, form: str) -> str:
+    return _as_csv(report) if form == "csv" else _as_json(report, asked) + "\n"
+
+
+def _for_people(report: HistoryReport) -> HistoryReport:
+    return _only(report, [column.is_shown for column in report.columns])
+
+
+def _fitting(report: HistoryReport, width: int) -> HistoryReport:
+    """Without the columns that may go, as far as there is no room for them."""
+    while sum(_widths(report)) + GAP * (len(report.columns) - 1) > width:
+        least = max(report.columns, key=lambda column: column.drop)
+        if not least.drop:
+            break
+        report = _only(report, [column is not least for column in report.columns])
+    return report
+
+
+def _only(report: HistoryReport, kept: Sequence[bool]) -> HistoryReport:
+    rows = [list(compress(row, kept)) for row in report.rows]
+    return HistoryReport(report.title, list(compress(report.columns, kept)), rows)
+
+
+def _widths(report: HistoryReport) -> list[int]:
+    cells = ([column.title for column in report.columns], *(map(_cell, row) for row in report.rows))
+    return [max(map(len, column)) for column in zip(*cells, strict=True)]
 
 
 def _as_csv(report: HistoryReport) -> str:
@@ -151,12 +183,14 @@ def _as_lines(report: HistoryReport) -> list[str]:
         [column.title for column in report.columns],
         *([_cell(cell) for cell in row] for row in report.rows),
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = _widths(report)
     return [
-        "  ".join(
+        (" " * GAP)
+        .join(
             cell.rjust(width) if column.is_number else cell.ljust(width)
             for cell, width, column in zip(row, widths, report.columns, strict=True)
-        ).rstrip()
+        )
+        .rstrip()
         for row in cells
     ]
 
@@ -168,10 +202,10 @@ def _cell(cell: str | float | None) -> str:
 
 
 def _level(level: Level) -> tuple[float | None, int | None]:
-    return _rounded(level.mean), level.most
+    return rounded(level.mean), level.most
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
 
 

@@ -6,9 +6,11 @@ models and users are numbers that stand in one table each. What is not known is 
     samples     one row per GPU (or slice) and run              kept for history.keep_raw
     spans       where a GPU's state or owners changed           the same
     pool_runs   one row per host and model and run              the same
-    *_hours     sums over an hour: by GPU, user, host           kept for history.keep_hours
+    *_hours     sums over an hour: by GPU, user, host, supply   kept for history.keep_hours
     *_days      the same over a day                             kept for history.keep_days
     latest      of each GPU: its last sample, how far its time is counted, since when it is as it is
+    supply_last what the last run saw of each model, in all hosts (group 0) and in each group; models that
+                people call the same, as supply_models has it, count as the first of them
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ GPU_MAXES = "utilization_max memory_max temperature_max power_max".split()
 USER_SUMS = "busy_s held_s utilization_s measured_s".split()
 POOL_SUMS = "utilization_n utilization_sum memory_sum memory_total free_s taken_s".split()
 POOL_MAXES = ["gpus"]
+SUPPLY_SUMS = "counted_s judged_s none_s two_s four_s eight_s free_s busy_s held_s unknown_s".split()
+SUPPLY_MAXES = "gpus host_gpus".split()
 
 
 def _rollup(name: str, unit: str, keys: str, sums: Sequence[str], maxes: Sequence[str], kind: str) -> str:
@@ -81,7 +85,22 @@ FIRST = (
 SECOND = ("CREATE INDEX spans_by_time ON spans (at, gpu, state, crew)",)
 """For the page, which asks for all of the last day's, and for retention."""
 
-MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND]
+THIRD = (
+    "CREATE TABLE host_groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE supply_models (
+        model INTEGER PRIMARY KEY, name TEXT NOT NULL, counted_as INTEGER NOT NULL)""",
+    """CREATE TABLE supply_last (
+        model INTEGER NOT NULL, host_group INTEGER NOT NULL, at INTEGER NOT NULL, gpus INTEGER NOT NULL,
+        host_gpus INTEGER NOT NULL, free INTEGER NOT NULL, busy INTEGER NOT NULL, held INTEGER NOT NULL,
+        most_free INTEGER NOT NULL, PRIMARY KEY (model, host_group)) WITHOUT ROWID""",
+    *(
+        _rollup("supply", unit, "model host_group", SUPPLY_SUMS, SUPPLY_MAXES, "INTEGER")
+        for unit in ("hour", "day")
+    ),
+)
+"""How many GPUs of a model are free at once, and on one host: supply_count.py fills these tables."""
+
+MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND, THIRD]
 """What leads from version 0, an empty file, to 1, from 1 to 2 and so on. Once released, it stays as it is."""
 
 

@@ -7,14 +7,15 @@ the samples of a run (or of an import, many at once) and writes everything back 
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from gpumon_static.store.history.names import KnownGpu, Names
-from gpumon_static.store.history.observed import DOWN, FREE, MISSED, TAKEN, Observed
-from gpumon_static.store.history.rollups import HOUR, Tally, Use, save
+from gpumon_static.store.history.observed import DOWN, FREE, MISSED, TAKEN, UNKNOWN, Observed
+from gpumon_static.store.history.rollups import HOUR, LATE, Tally, Use, save, stands_until
+from gpumon_static.store.history.supply_count import SupplyNaming, open_supply
 
 BRIDGE_S = HOUR
 """Who is seen in the same state before and after a pause of this length was so all the time."""
@@ -60,8 +61,12 @@ class Ledger:
         *,
         raw_from: int = 0,
         latest: dict[int, Latest] | None = None,
+        naming: SupplyNaming | None = None,
     ) -> None:
-        """`raw_from`: of older samples only the sums are kept. `latest`: instead of what the database has."""
+        """`raw_from`: of older samples only the sums are kept. `latest`: instead of what the database has.
+
+        `naming`: for the supply, which is counted in whole runs; an import has none.
+        """
         self.names = names
         self.tally = Tally()
         self.latest = read_latest(connection) if latest is None else latest
@@ -80,6 +85,9 @@ class Ledger:
         self._pool_rows: list[tuple[int, ...]] = []
         self._hosts: list[tuple[object, ...]] = []
         self._runs: list[tuple[int]] = []
+        self._asked: set[int] = set()
+        """The hosts of this run."""
+        self._supply = open_supply(connection, naming, interval_s) if naming else None
 
     def host_of_all(self, uuids: set[str]) -> str | None:
         """The one host that had just these GPUs when it was last seen."""
@@ -93,10 +101,25 @@ class Ledger:
 
     def next_run(self, at: int) -> None:
         self._seen.clear()
+        self._asked.clear()
         self._runs.append((at,))
+
+    def close_run(self, at: int) -> None:
+        """Count what is free at once. A GPU whose last sample is stale, as after `--only`, is unknown."""
+        if self._supply is None:
+            return
+        oldest = at - LATE * self.interval_s
+        stock: Counter[tuple[int, int, int]] = Counter()
+        for host in self._asked:
+            for number in self._present[host]:
+                gpu, row = self.names.by_id[number], self.latest[number]
+                if gpu.slice is None and gpu.host == host:
+                    stock[host, gpu.model, row.state if row.at >= oldest else UNKNOWN] += 1
+        self._supply.add_run(at, stock, self.interval_s)
 
     def add_host(self, host: str, at: int, seen: Iterable[Observed]) -> None:
         host_id = self.names.host(host)
+        self._asked.add(host_id)
         present = self._present[host_id]
         for observed in seen:
             gpu = self.names.gpu(host, observed, at, self._seen)
@@ -112,6 +135,7 @@ class Ledger:
     def add_failure(self, host: str, at: int) -> None:
         """Nothing is known of its GPUs from now on; they are still thought to be there."""
         host_id = self.names.host(host)
+        self._asked.add(host_id)
         self._hosts.append((None, at, host_id))
         for number in self._missing(host_id):
             row = self.latest[number]
@@ -144,13 +168,12 @@ class Ledger:
         """The time since the last sample, as far as that stands for it."""
         if row.state == MISSED:
             return
-        in_time = at - row.at <= 1.5 * self.interval_s
-        end = at if in_time else row.at + self.interval_s
+        end = stands_until(row.at, at, self.interval_s)
         use = Use(row.state, self.names.members(row.crew), row.utilization, row.weight)
         self.tally.add_time(gpu, row.at if row.at > row.counted_to else row.counted_to, end, use)
         if end > row.counted_to:
             row.counted_to = end
-        if not in_time:
+        if end < at:
             self._change(row, end, MISSED, None)
 
     def save(self, leave_out: Iterable[int] = ()) -> None:
@@ -168,6 +191,8 @@ class Ledger:
             self._hosts,
         )
         save(self._connection, self.tally)
+        if self._supply is not None:
+            self._supply.save()
 
     def _missing(self, host: int) -> list[int]:
         """What was there, is not now, and was not found elsewhere."""
@@ -182,7 +207,7 @@ class Ledger:
 
     def _remember(self, row: Latest, at: int, seen: Observed, crew: int | None) -> None:
         pause = at - row.known_at
-        bridged = pause <= BRIDGE_S or pause <= 1.5 * self.interval_s
+        bridged = pause <= BRIDGE_S or pause <= LATE * self.interval_s
         if not (bridged and seen.state == row.known_state):
             row.since = at
         if seen.state not in TAKEN:

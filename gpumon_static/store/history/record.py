@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,10 +22,13 @@ from gpumon_static.store.history.names import Names
 from gpumon_static.store.history.observed import HostSighting
 from gpumon_static.store.history.repair import Dropped
 from gpumon_static.store.history.rollups import DAY, prune
+from gpumon_static.store.history.supply_count import SupplyNaming
 from gpumon_static.text import Say
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
+
+ShortModel = Callable[[str], str]
 
 LAST_RUNS = 20
 """So many say how often runs come."""
@@ -35,11 +38,18 @@ SURE_AFTER_S = 7 * DAY
 
 
 def record(
-    config: Config, seen: Sequence[HostSighting], now: datetime, say: Say, *, drops_ahead: bool = False
+    config: Config,
+    seen: Sequence[HostSighting],
+    now: datetime,
+    say: Say,
+    *,
+    drops_ahead: bool = False,
+    short_model: ShortModel = str,
 ) -> None:
     """Adds a run. It never raises: the CSV is written, and a run without its history is still a run.
 
     `drops_ahead`: what was recorded ahead of this run is wrong (store/clock.py).
+    `short_model`: models that it gives the same name are one in the supply.
     """
     if not config.history.enabled:
         return
@@ -47,11 +57,11 @@ def record(
         try:
             if drops_ahead:
                 _drop_ahead(config, now, say)
-            _record(config, seen, now)
+            _record(config, seen, now, short_model)
         except DamagedHistory as error:
             aside = put_aside(config.history_path, now)
             say(f"history: {error}; the file is now {aside.name}, and a new one begins")
-            _record(config, seen, now)
+            _record(config, seen, now, short_model)
     except HistoryError as error:
         say(f"history: {error}; this run is not in it")
     except Exception as error:
@@ -83,12 +93,18 @@ def _drop_ahead(config: Config, now: datetime, say: Say) -> None:
         say(f"history: {dropped.words}; they were ahead of the clock")
 
 
-def _record(config: Config, seen: Sequence[HostSighting], now: datetime) -> None:
+def _record(config: Config, seen: Sequence[HostSighting], now: datetime, short_model: ShortModel) -> None:
     with writing(config.history_path) as connection:
-        add(connection, config, seen, int(now.timestamp()))
+        add(connection, config, seen, int(now.timestamp()), short_model)
 
 
-def add(connection: sqlite3.Connection, config: Config, seen: Sequence[HostSighting], now: int) -> None:
+def add(
+    connection: sqlite3.Connection,
+    config: Config,
+    seen: Sequence[HostSighting],
+    now: int,
+    short_model: ShortModel = str,
+) -> None:
     """Inside a transaction of the caller's. The same run a second time changes nothing."""
     # A clock that was put back during this run, or before one that asks only some hosts.
     seen = [host for host in seen if host.at <= now]
@@ -96,7 +112,9 @@ def add(connection: sqlite3.Connection, config: Config, seen: Sequence[HostSight
     last_run = connection.execute("SELECT max(at) FROM runs").fetchone()[0]
     if at is None or (last_run is not None and at <= last_run):
         return
-    ledger = Ledger(connection, Names(connection), usual_interval(connection, config.site.interval))
+    interval_s = usual_interval(connection, config.site.interval)
+    naming = SupplyNaming(config.groups, short_model)
+    ledger = Ledger(connection, Names(connection), interval_s, naming=naming)
     _follow_renamed_hosts(ledger, seen)
     add_run(ledger, at, seen)
     ledger.save()
@@ -110,6 +128,7 @@ def add_run(ledger: Ledger, at: int, seen: Iterable[HostSighting]) -> None:
             ledger.add_failure(host.host, host.at)
         else:
             ledger.add_host(host.host, host.at, host.gpus)
+    ledger.close_run(at)
 
 
 def _prune(connection: sqlite3.Connection, config: Config) -> None:

@@ -8,10 +8,18 @@ prune     what is older than the config wants it
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gpumon_static.store.history.database import GPU_MAXES, GPU_SUMS, POOL_MAXES, POOL_SUMS, USER_SUMS
+from gpumon_static.store.history.database import (
+    GPU_MAXES,
+    GPU_SUMS,
+    POOL_MAXES,
+    POOL_SUMS,
+    SUPPLY_MAXES,
+    SUPPLY_SUMS,
+    USER_SUMS,
+)
 from gpumon_static.store.history.names import KnownGpu
 from gpumon_static.store.history.observed import BUSY, FREE, TAKEN, Values
 
@@ -21,6 +29,25 @@ LEAST_BITE = 50_000
 """Rows of a table that one run may delete, whatever the number of GPUs: some tenths of a second."""
 GROWTH = 4
 """For each GPU and slice that is known: more than a run adds to any table."""
+
+LATE = 1.5
+"""Times the usual interval: a run that comes later than that was missed, and what was before is stale."""
+
+
+class Rollup(NamedTuple):
+    """A pair of tables, NAME_hours and NAME_days: its columns after the hour or day."""
+
+    name: str
+    keys: tuple[str, ...]
+    sums: Sequence[str]
+    maxes: Sequence[str]
+
+
+GPU_ROLLUP = Rollup("gpu", ("gpu",), GPU_SUMS, GPU_MAXES)
+USER_ROLLUP = Rollup("user", ("user", "gpu"), USER_SUMS, ())
+POOL_ROLLUP = Rollup("pool", ("host", "model"), POOL_SUMS, POOL_MAXES)
+SUPPLY_ROLLUP = Rollup("supply", ("model", "host_group"), SUPPLY_SUMS, SUPPLY_MAXES)
+ROLLUPS = (GPU_ROLLUP, USER_ROLLUP, POOL_ROLLUP, SUPPLY_ROLLUP)
 
 SumRow = list[Any]
 """Keys, sums, then largest values, in the order of the table's columns."""
@@ -121,16 +148,32 @@ def _gpu_row(key: tuple[int, int], values: Values) -> SumRow:
     return [*key, *sums, *_NO_SECONDS, *values]
 
 
+def stands_until(at: int, following: int, interval_s: int) -> int:
+    """The end of the time that a sample or run stands for, given the one that follows."""
+    return following if following - at <= LATE * interval_s else at + interval_s
+
+
+def by_hours(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Each hour of that time, and the seconds in it."""
+    while start < end:
+        hour = start // HOUR
+        border = min(end, (hour + 1) * HOUR)
+        yield hour, border - start
+        start = border
+
+
 def save(connection: sqlite3.Connection, tally: Tally) -> None:
-    for name, keys, sums, maxes, rows in (
-        ("gpu", ["gpu"], GPU_SUMS, GPU_MAXES, tally.gpus),
-        ("user", ["user", "gpu"], USER_SUMS, [], tally.users),
-        ("pool", ["host", "model"], POOL_SUMS, POOL_MAXES, tally.pools),
-    ):
-        # The same rows twice: the hour of each is turned into its day by SQLite.
-        for unit, first in (("hour", "?"), ("day", "? / 24")):
-            statement = upsert(f"{name}_{unit}s", [unit, *keys], sums, maxes, first)
-            connection.executemany(statement, rows.values())
+    add_rows(connection, GPU_ROLLUP, tally.gpus.values())
+    add_rows(connection, USER_ROLLUP, tally.users.values())
+    add_rows(connection, POOL_ROLLUP, tally.pools.values())
+
+
+def add_rows(connection: sqlite3.Connection, rollup: Rollup, rows: Collection[SumRow]) -> None:
+    """The same rows twice: the hour of each is turned into its day by SQLite."""
+    for unit, first in (("hour", "?"), ("day", "? / 24")):
+        table = f"{rollup.name}_{unit}s"
+        statement = upsert(table, [unit, *rollup.keys], rollup.sums, rollup.maxes, first)
+        connection.executemany(statement, rows)
 
 
 def upsert(
@@ -170,8 +213,9 @@ def prune(
         (raw, most),
     )
     for unit, oldest in (("hour", (now - hours_days * DAY) // HOUR), ("day", (now - days_days * DAY) // DAY)):
-        for name, keys in (("gpu", "gpu"), ("user", "user, gpu"), ("pool", "host, model")):
-            _delete_oldest(connection, f"{name}_{unit}s", f"{unit}, {keys}", oldest, most)
+        for rollup in ROLLUPS:
+            keys = ", ".join((unit, *rollup.keys))
+            _delete_oldest(connection, f"{rollup.name}_{unit}s", keys, oldest, most)
 
 
 def _delete_oldest(connection: sqlite3.Connection, table: str, keys: str, before: int, most: int) -> None:
@@ -194,16 +238,15 @@ def forget_from(connection: sqlite3.Connection, hour: int) -> None:
     at, day = hour * HOUR, hour * HOUR // DAY
     for table in ("samples", "spans", "pool_runs", "runs"):
         connection.execute(f"DELETE FROM {table} WHERE at >= ?", (at,))  # noqa: S608
-    for name, keys, sums, maxes in (
-        ("gpu", "gpu", GPU_SUMS, GPU_MAXES),
-        ("user", "user, gpu", USER_SUMS, []),
-        ("pool", "host, model", POOL_SUMS, POOL_MAXES),
-    ):
+    # The next run has nothing to continue from: the time up to it is unknown.
+    connection.execute("DELETE FROM supply_last WHERE at >= ?", (at,))
+    for name, keys, sums, maxes in ROLLUPS:
+        by = ", ".join(keys)
         columns = ", ".join([f"sum({c})" for c in sums] + [f"max({c})" for c in maxes])
         connection.execute(f"DELETE FROM {name}_hours WHERE hour >= ?", (hour,))  # noqa: S608
         connection.execute(f"DELETE FROM {name}_days WHERE day >= ?", (day,))  # noqa: S608
         connection.execute(
-            f"INSERT INTO {name}_days SELECT hour / 24, {keys}, {columns} FROM {name}_hours"  # noqa: S608
-            f" WHERE hour >= ? GROUP BY hour / 24, {keys}",
+            f"INSERT INTO {name}_days SELECT hour / 24, {by}, {columns} FROM {name}_hours"  # noqa: S608
+            f" WHERE hour >= ? GROUP BY hour / 24, {by}",
             (day * 24,),
         )

@@ -1,0 +1,168 @@
+"""Are we short of a model, or is it held idle? Shares of time and a verdict, by the rules in docs/history.md.
+
+Busy, held idle and free are shares of the known GPU time and add up to one. Coverage is the known part of all
+the GPU time since the model was first seen in the period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from gpumon_static.store.history.supply import ModelSupply, SupplyAnswer, SupplySums
+from gpumon_static.text import natural_key
+
+DAY = 86400
+LEAST_DAYS = 3.0
+LEAST_COVERAGE = 0.5
+SHORT = 0.2
+"""None free for a fifth of the time: a working day of each week."""
+AMPLE = 0.05
+HELD_IDLE = 0.1
+LEAST_HELD_GPUS = 0.5
+MOST = 0.5
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+class SupplyVerdict(StrEnum):
+    UNSURE = "too little data"
+    SHORT = "short"
+    HELD = "held idle"
+    ENOUGH = "enough"
+    AMPLE = "ample"
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyRow:
+    """One model, in all hosts or in one group. Shares are from 0 to 1; None is not known."""
+
+    model: str
+    group: str | None
+    gpus: int
+    busy: float | None
+    held: float | None
+    free: float | None
+    coverage: float
+    known_days: float
+    """Time with at least half of the GPUs known: `none_free` and the next three are shares of it."""
+    none_free: float | None
+    two_free: float | None
+    """On one host, as the next two. None where no host has so many."""
+    four_free: float | None
+    eight_free: float | None
+    worst_hour: int | None
+    """Of the week, from Monday on: that with the smallest share free. None: all are alike."""
+    busy_change: float | None
+    """Against the period before."""
+    none_free_change: float | None
+    held_days: float
+    """GPU days held idle."""
+    held_by: tuple[tuple[str, float], ...]
+    """Who, and how many days of these; empty where no names are shown."""
+    held_users: int
+
+    @property
+    def unknown(self) -> float:
+        return 1 - self.coverage
+
+    @property
+    def verdict(self) -> SupplyVerdict:
+        if self.known_days < LEAST_DAYS or self.coverage < LEAST_COVERAGE or self.none_free is None:
+            return SupplyVerdict.UNSURE
+        if self.none_free < AMPLE:
+            return SupplyVerdict.AMPLE
+        if (self.held or 0) >= HELD_IDLE and self.held_gpus >= LEAST_HELD_GPUS:
+            return SupplyVerdict.HELD
+        return SupplyVerdict.SHORT if self.none_free >= SHORT else SupplyVerdict.ENOUGH
+
+    @property
+    def held_gpus(self) -> float:
+        """Mean number of GPUs held idle."""
+        return (self.held or 0) * self.gpus
+
+    @property
+    def words(self) -> str:
+        """The verdict with its reason."""
+        match self.verdict:
+            case SupplyVerdict.UNSURE if self.known_days < LEAST_DAYS:
+                return f"too little data: {self.known_days:.1f} days"
+            case SupplyVerdict.UNSURE:
+                return f"too little data: {100 * self.coverage:.0f} % of the time known"
+            case SupplyVerdict.HELD:
+                return f"{self.held_gpus:.1f} GPUs are held idle: reclaim before buying"
+            case SupplyVerdict.SHORT if (self.none_free or 0) >= MOST:
+                return "short: none free most of the time"
+            case SupplyVerdict.AMPLE:
+                return f"ample: some free {100 * (1 - (self.none_free or 0)):.0f} % of the time"
+            case verdict:
+                return f"{verdict}: none free {100 * (self.none_free or 0):.0f} % of the time"
+
+
+def supply_rows(answer: SupplyAnswer) -> list[SupplyRow]:
+    """By group, the scarcest model first."""
+    rows = [_row(model, answer) for model in answer.models]
+    return sorted(rows, key=lambda row: (row.group or "", -(row.none_free or 0), natural_key(row.model)))
+
+
+def with_names(rows: Iterable[SupplyRow], who: Callable[[str], str] | None) -> list[SupplyRow]:
+    """`who`: what a login is called; None where no names are shown."""
+    return [
+        replace(row, held_by=tuple((who(user), days) for user, days in row.held_by) if who else ())
+        for row in rows
+    ]
+
+
+def hour_words(hour: int | None) -> str | None:
+    """Tue 14 h."""
+    return None if hour is None else f"{DAYS[hour // 24]} {hour % 24} h"
+
+
+def _row(model: ModelSupply, answer: SupplyAnswer) -> SupplyRow:
+    sums = model.sums
+    busy, none_free = _share(sums.busy_s, sums.known_s), _share(sums.none_s, sums.judged_s)
+    before = model.before
+    if before and _coverage(before, answer.length_s) < LEAST_COVERAGE:
+        before = None
+    return SupplyRow(
+        model=model.model,
+        group=model.group,
+        gpus=model.gpus,
+        busy=busy,
+        held=_share(sums.held_s, sums.known_s),
+        free=_share(sums.free_s, sums.known_s),
+        coverage=_coverage(sums, answer.asked.until - model.first_at),
+        known_days=sums.judged_s / DAY,
+        none_free=none_free,
+        two_free=_share(sums.two_s, sums.judged_s) if model.host_gpus >= 2 else None,
+        four_free=_share(sums.four_s, sums.judged_s) if model.host_gpus >= 4 else None,
+        eight_free=_share(sums.eight_s, sums.judged_s) if model.host_gpus >= 8 else None,
+        worst_hour=_worst_hour(model),
+        busy_change=_change(busy, before and _share(before.busy_s, before.known_s)),
+        none_free_change=_change(none_free, before and _share(before.none_s, before.judged_s)),
+        held_days=sum(seconds for _, seconds in model.held_by) / DAY,
+        held_by=tuple((user, seconds / DAY) for user, seconds in model.held_by),
+        held_users=len(model.held_by),
+    )
+
+
+def _coverage(sums: SupplySums, length_s: int) -> float:
+    """The part of the GPUs' time that is known: of the time that runs stand for, and that of all the time."""
+    if not sums.gpu_s or length_s <= 0:
+        return 0.0
+    return min(1.0, sums.known_s / sums.gpu_s * sums.counted_s / length_s)
+
+
+def _worst_hour(model: ModelSupply) -> int | None:
+    free = {hour: spent.free_s / spent.known_s for hour, spent in model.week.items() if spent.known_s}
+    if len(set(free.values())) < 2:
+        return None
+    return min(free, key=lambda hour: (free[hour], hour))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _change(now: float | None, before: float | None) -> float | None:
+    return None if now is None or before is None else now - before
