@@ -7,33 +7,37 @@ const gpumon = (() => {
   const parts = new EventTarget();
 
   function readGpu(host, row, { models, users, logins }) {
-    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, usable, uuid] = row;
+    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, uuid] = row;
     const names = Array.isArray(held) ? held.map((place) => users[place]) : [];
-    const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: models[model], utilization, used, total };
+    const [short, name] = models[model];
+    const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: short, name, utilization, used, total };
     // Who has a name to show is found by login too. A user may be called "constructor".
     const loginsOf = (name) => (Object.hasOwn(logins, name) ? logins[name].split(" ") : []);
     gpu.logins = [...names, ...names.flatMap(loginsOf)].map((name) => name.toLowerCase());
     Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power, uuid });
-    gpu.usable = Boolean(usable);
-    gpu.free = total === null ? 0 : total - (used ?? 0);
+    gpu.isOffered = Boolean(offered);
+    gpu.isSlice = index.includes(":");
+    gpu.free = total === null || used === null ? null : total - used;
     gpu.anchor = `${host.anchor}:${index.replace(":", ".")}`;
     gpu.text = `${host.text} ${gpu.model} ${gpu.logins.join(" ")} ${gpu.word}`.toLowerCase();
     return gpu;
   }
 
-  function readHost(row, data) {
-    const [anchor, name, group, note, status, port, load, ram, disk, faults, gpus] = row;
+  function readHost(row, place, data) {
+    const [anchor, name, group, note, status, port, load, ram, against, behind, gpus] = row;
     const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
-    const host = { anchor, name, short, group, note, status, port, load, ram, disk, faults };
+    const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind };
     host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
     host.gpus = gpus.map((gpu) => readGpu(host, gpu, data));
     return host;
   }
 
+  const readHosts = (data) => data.hosts.map((row, place) => readHost(row, place, data));
+
   function read() {
     const data = JSON.parse(document.getElementById("data").textContent);
-    self.models = data.models;
-    self.hosts = data.hosts.map((row) => readHost(row, data));
+    self.models = [...new Set(data.models.map(([short]) => short))];
+    self.hosts = readHosts(data);
   }
 
   // The URL carries the view, so that a link shares it.
@@ -96,6 +100,7 @@ const gpumon = (() => {
     on: (what, action) => parts.addEventListener(what, action),
     tell: (what) => parts.dispatchEvent(new Event(what)),
     read,
+    readHosts,
   };
   read();
   return self;

@@ -3,7 +3,6 @@
   "use strict";
   const NAMES = ["q", "free", "model", "group", "mem", "mine", "sort", "view"];
   const FILTERS = ["q", "free", "model", "group", "mem", "mine"];
-  const SLACK_MIB = 512;
   const form = document.getElementById("find");
   const hosts = document.getElementById("hosts");
   const found = document.getElementById("found");
@@ -35,7 +34,7 @@
 
   function matcher() {
     const terms = (state.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    const least = state.mem ? Number(state.mem) * 1024 - SLACK_MIB : 0;
+    const least = gpumon.offers.mib(Number(state.mem) || 0);
     const matches = (text) => terms.every((term) => text.includes(term));
     return {
       host: (host) =>
@@ -44,14 +43,14 @@
       gpu: (gpu) =>
         (!state.free || gpu.kind === "free") &&
         (!state.model || isOf(gpu, state.model)) &&
-        gpu.free >= least &&
+        gpumon.offers.hasMemory(gpu, least) &&
         (!state.mine || isMine(gpu)) &&
         matches(gpu.text),
     };
   }
 
   // The slices of a model are of that model too: 1g.10gb A100 80G.
-  const isOf = (gpu, model) => gpu.model === model || (gpu.uuid && gpu.model.endsWith(` ${model}`));
+  const isOf = (gpu, model) => gpu.model === model || (gpu.isSlice && gpu.model.endsWith(` ${model}`));
   const isMine = (gpu) => me !== "" && gpu.logins.includes(me.toLowerCase());
 
   function apply() {

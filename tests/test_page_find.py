@@ -97,7 +97,7 @@ def test_model_group_and_memory(page: Page) -> None:
     page.locator("#find [name=model]").select_option("")
     page.get_by_label("Group").select_option("vision")
     page.get_by_label("Free memory").select_option("80")
-    assert shown_cards(page) == ["node1:0", "node1:2", "node2:0"]
+    assert shown_cards(page) == ["node1:0", "node1:2", "node2:0", "node2:2"]
     assert query(page) == "?group=vision&mem=80"
 
 
