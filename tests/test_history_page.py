@@ -155,6 +155,32 @@ def test_who_holds_without_work_is_listed_with_a_polite_message(lab: Lab) -> Non
     )
 
 
+def test_a_gpu_that_was_handed_over_idle_counts_each_users_own_part(lab: Lab) -> None:
+    first, second = (reading("node1", [held_gpu(0, user)]) for user in ("user3", "user4"))
+    runs(lab, range(0, 9 * 60, 5), first)
+    before = page_at(lab, 9 * 60 - 5, first).history
+    assert before
+    assert [(row.holder, row.idle) for row in before.idle] == [("user3", "8 h")]
+    runs(lab, range(9 * 60, 11 * 60 + 1, 5), second)
+    page = page_at(lab, 11 * 60, second)
+    assert page.history
+    (row,) = page.history.idle
+    assert (row.holder, row.idle, row.idle_s) == ("user4", "2 h", 2 * 3600)
+    assert row.message
+    assert "Hi user4" in row.message
+    assert "for 2 h without" in row.message
+    card = card_of(page)
+    assert card.since.text == "idle 2 h"
+    assert "held idle for 2 h" in [fact.value for fact in card.tooltip.facts]
+
+
+def test_time_at_work_before_is_not_idle_time(lab: Lab) -> None:
+    runs(lab, range(0, 5 * 60, 5), reading("node1", [busy_gpu(processes=(process(user="user3"),))]))
+    held = reading("node1", [held_gpu(0, "user3")])
+    runs(lab, range(5 * 60, 7 * 60 + 1, 5), held)
+    assert card_of(page_at(lab, 7 * 60, held)).since.text == "idle 2 h"
+
+
 @pytest.mark.parametrize(("after", "listed"), [(1800, 1), (3601, 0)])
 def test_how_long_is_too_long_is_in_the_config(lab: Lab, after: int, listed: int) -> None:
     lab.config = replace(lab.config, history=HistoryConfig(idle_after=after))
