@@ -7,6 +7,7 @@
   const list = document.getElementById("answers");
   const more = document.getElementById("more-answers");
   let showsAll = false;
+  let fresh = 0;
   if (!form) return;
 
   const { element, gigabytes, count } = gpumon;
@@ -45,6 +46,11 @@
     return made;
   }
 
+  function stale() {
+    const age = gpumon.duration(gpumon.clock.age());
+    return element("li", { className: "quiet none" }, `The data is ${age} old: what was free then may be taken now, so nothing is offered.`);
+  }
+
   function none(question, nearest) {
     const wanted = `${count(question.n, question.model ? `free ${question.model}` : "free GPU")}${
       question.gb ? ` with ${question.gb} GB` : ""
@@ -67,11 +73,16 @@
     return held.length > FIRST ? [...named, ` and ${held.length - FIRST} more`] : named;
   }
 
+  // How far a host may be behind the newest data, which has an age itself. Stale data offers nothing.
+  const oldest = () => Number(document.body.dataset.staleAfter) - gpumon.clock.age();
+  const countFresh = () => gpumon.hosts.filter((host) => host.behind <= oldest()).length;
+
   function answer() {
     const question = asked();
-    const { able, nearest } = offers(gpumon.hosts, question);
+    fresh = countFresh();
+    const { able, nearest } = offers(gpumon.hosts, question, oldest());
     const shown = able.slice(0, showsAll ? MOST : FIRST).map(item);
-    if (!able.length) shown.push(none(question, nearest));
+    if (!able.length) shown.push(oldest() < 0 ? stale() : none(question, nearest));
     const rest = Math.min(able.length, MOST) - FIRST;
     more.hidden = rest <= 0;
     more.textContent = showsAll ? "fewer" : `+ ${count(rest, "more host")}`;
@@ -110,5 +121,6 @@
     options();
     answer();
   });
+  gpumon.on("age", () => countFresh() !== fresh && answer());
   start();
 })();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -331,6 +332,30 @@ def test_times_on_cards_are_the_readers_own(lab: Lab, open_page: OpenPage) -> No
     html, now = demo_page(lab)
     page = open_page(html, at=now, timezone_id="Asia/Tokyo").page
     assert page.locator("time.since").first.inner_text() == "since 18:00"
+    assert page.locator("time.since").first.get_attribute("title") == "2025-11-14 09:00 UTC"
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"),
+    [("UTC", "Fri 09:00"), ("Asia/Tokyo", "Fri 18:00"), ("America/Los_Angeles", "Fri 01:00")],
+)
+def test_the_week_is_in_the_readers_zone(
+    lab: Lab, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, zone: str, first: str
+) -> None:
+    monkeypatch.setenv("TZ", "Australia/Sydney")
+    time.tzset()
+    try:
+        html, now = demo_page(lab)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    page = open_page(html, at=now, timezone_id=zone).page
+    page.locator("#history").scroll_into_view_if_needed()
+    page.locator("#history-week .cell").first.wait_for()
+    titles = page.locator("#history-week title").all_text_contents()
+    known = [title for title in titles if "not known" not in title]
+    assert known[0].startswith(f"{first}: ")
+    assert len(known) == 4
 
 
 def test_without_javascript_since_ribbon_and_words_are_there(lab: Lab, open_page: OpenPage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -163,11 +164,63 @@ def test_after_two_missed_intervals_a_banner_says_so_and_the_colours_go(open_pag
     page.clock.set_system_time(READ_AT + timedelta(minutes=12))
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator(".banner")).to_have_text(
-        "The data is 12 min old: 2 updates were missed. What you see was true at 14 Nov 2025, 09:10 UTC."
+        "The data is 12 min old: 2 updates were missed. What you see was true at 14 Nov 2025, 09:10."
     )
     red, green, blue = (int(part) for part in page.evaluate(surface)[4:-1].split(","))
     assert max(red, green, blue) - min(red, green, blue) < 8
     assert page.evaluate(surface) != fresh
+
+
+@pytest.mark.parametrize("minutes", [12, 3 * 24 * 60])
+def test_stale_data_offers_nothing(open_page: OpenPage, minutes: int) -> None:
+    page = open_page(page_of(lab()), at=READ_AT + timedelta(minutes=2)).page
+    assert page.locator("#answers [data-copy]").count() > 0
+    page.clock.set_system_time(READ_AT + timedelta(minutes=minutes))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#answers li")).to_have_count(1)
+    expect(page.locator("#answers")).to_contain_text("nothing is offered")
+    assert page.locator("#answers [data-copy]").count() == 0
+
+
+def test_a_host_that_was_not_read_in_the_last_runs_offers_nothing(open_page: OpenPage) -> None:
+    readings = lab()
+    readings[0] = replace(readings[0], fetched_at=READ_AT - timedelta(minutes=8))
+    page = open_page(page_of(readings), at=READ_AT + timedelta(minutes=2)).page
+    first = page.locator("#answers li a").first
+    expect(first).to_have_text("node3")
+    assert "node1" in page.locator("#answers").inner_text()
+    page.clock.set_system_time(READ_AT + timedelta(minutes=4))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#answers")).not_to_contain_text("node1")
+    expect(first).to_have_text("node3")
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_readers_clock_that_is_wrong_neither_invents_nor_hides_missed_updates(
+    open_page: OpenPage, site: Site, hours: int
+) -> None:
+    wrong = timedelta(hours=hours)
+    site.write(page_of(lab(), refresh=1))
+    page = open_page(url=site.url, at=NOW + wrong).page
+    age = page.locator(".masthead .age")
+    expect(age).to_have_text("2 min ago")
+    expect(page.locator(".banner")).to_be_hidden()
+    site.clock[0] = NOW + timedelta(minutes=40)
+    expect(age).to_have_text("42 min ago")
+    expect(page.locator(".banner")).to_contain_text("The data is 42 min old: 8 updates were missed.")
+
+
+def test_every_time_is_in_the_readers_zone_which_is_named_once(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab()), timezone_id="Asia/Tokyo").page
+    time = page.locator(".masthead time")
+    expect(time).to_have_text("14 Nov 2025, 18:10")
+    expect(time).to_have_attribute("title", "2025-11-14 09:10 UTC")
+    expect(page.locator("footer time")).to_have_text("14 Nov 2025, 18:12")
+    assert page.locator("body").inner_text().count("GMT+9") == 1
+    assert "UTC" not in page.locator("body").inner_text()
+    page.clock.set_system_time(READ_AT + timedelta(minutes=12))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator(".banner")).to_contain_text("was true at 14 Nov 2025, 18:10.")
 
 
 def test_the_interval_is_the_configs(open_page: OpenPage) -> None:

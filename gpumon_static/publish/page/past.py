@@ -95,7 +95,7 @@ class PastView:
         return _clock(gpu.taken_since or gpu.since, self.past.now)
 
     def _so_for(self, gpu: GpuPast) -> int:
-        """Seconds in its state; of one that was handed over while idle, no more than its users have had it."""
+        """Seconds in its state; of one that was handed over while idle, no longer than its users have it."""
         since = gpu.since
         if gpu.state == HELD and gpu.taken_since is not None:
             since = max(since, gpu.taken_since)
