@@ -19,7 +19,7 @@ const gpumon = (() => {
     gpu.isSlice = index.includes(":");
     gpu.free = total === null || used === null ? null : total - used;
     gpu.anchor = `${host.anchor}:${index.replace(":", ".")}`;
-    gpu.text = `${host.text} ${gpu.model} ${gpu.logins.join(" ")} ${gpu.word}`.toLowerCase();
+    gpu.text = `${host.text} ${gpu.model} ${name} ${gpu.logins.join(" ")} ${gpu.word}`.toLowerCase();
     return gpu;
   }
 
@@ -38,6 +38,22 @@ const gpumon = (() => {
     const data = JSON.parse(document.getElementById("data").textContent);
     self.models = [...new Set(data.models.map(([short]) => short))];
     self.hosts = readHosts(data);
+  }
+
+  // As the headline counts: whole GPUs; one that is cut counts where all of its slices do, and the slices apart.
+  function tally(gpus) {
+    const slices = gpus.filter((gpu) => gpu.isSlice);
+    const card = ({ host, index }) => `${host.anchor} ${index.split(":")[0]}`;
+    const cut = new Map();
+    for (const gpu of slices) cut.set(card(gpu), (cut.get(card(gpu)) ?? 0) + 1);
+    const isWhole = (gpu) => gpu.host.gpus.filter((other) => other.isSlice && card(other) === card(gpu)).length === cut.get(card(gpu));
+    const complete = new Set(slices.filter(isWhole).map(card)).size;
+    return { gpus: gpus.length - slices.length + complete, slices: slices.length };
+  }
+
+  function tallied(list) {
+    const { gpus, slices } = tally(list);
+    return `${self.count(gpus, "GPU")}${slices ? ` + ${self.count(slices, "slice")}` : ""}`;
   }
 
   // The URL carries the view, so that a link shares it.
@@ -101,6 +117,8 @@ const gpumon = (() => {
     tell: (what) => parts.dispatchEvent(new Event(what)),
     read,
     readHosts,
+    tally,
+    tallied,
   };
   read();
   return self;

@@ -328,6 +328,29 @@ def test_the_tooltip_draws_the_last_day_of_its_gpu(lab: Lab, open_page: OpenPage
     assert detail.locator(".bands text").text_content() == "alice"
 
 
+def test_gpu_hours_sort_by_each_column(lab: Lab, open_page: OpenPage) -> None:
+    uses = reading(
+        "node1",
+        [
+            busy_gpu(0, utilization=80.0),
+            held_gpu(1, "bob"),
+            busy_gpu(2, utilization=None, processes=(process(user="carl"),)),
+        ],
+    )
+    runs(lab, range(0, 121, 5), uses)
+    page = open_page(render_page(page_at(lab, 120, uses)), at=START + timedelta(minutes=120)).page
+    names = page.locator("[data-live=usage] tbody td:first-child")
+    table = page.locator("[data-live=usage]")
+    table.get_by_role("button", name="User").click()
+    assert names.all_inner_texts() == ["alice", "bob", "carl"]
+    table.get_by_role("button", name="Efficiency").click()
+    assert names.all_inner_texts() == ["alice", "bob", "carl"]
+    table.get_by_role("button", name="Efficiency").click()
+    assert names.all_inner_texts() == ["bob", "alice", "carl"], "what is not known comes last"
+    table.get_by_role("button", name="of these idle").click()
+    assert names.first.inner_text() == "bob"
+
+
 def test_times_on_cards_are_the_readers_own(lab: Lab, open_page: OpenPage) -> None:
     html, now = demo_page(lab)
     page = open_page(html, at=now, timezone_id="Asia/Tokyo").page

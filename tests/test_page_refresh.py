@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
+from gpumon_static.model import HostReading
 from tests.browser import Opened, OpenPage, Site
 from tests.builders import NOW, READ_AT, busy_gpu, host_config, reading
 from tests.labs import lab, page_of
@@ -39,8 +40,8 @@ def test_a_change_comes_in_place(opened: Opened, site: Site) -> None:
     assert freed_card(page) == "busy"
     change(site)
     expect(page.locator("[id='host-node2:1'] .state")).to_have_text("free")
-    expect(page.locator(".free-count")).to_have_text("6 of 9 GPUs free")
-    assert page.title() == "6 of 9 GPUs free – GPU Monitor"
+    expect(page.locator(".free-count")).to_have_text("6 of 9 GPUs free + 1 slice")
+    assert page.title() == "6 of 9 GPUs free + 1 slice – GPU Monitor"
     assert page.evaluate("window.same") is True
     assert set(site.asked) == {"/"}
 
@@ -87,6 +88,33 @@ def test_scroll_search_focus_and_an_open_tooltip_outlive_a_refresh(opened: Opene
     assert page.evaluate("scrollY") == 480
     expect(page.get_by_role("searchbox")).to_have_value("node")
     expect(page.locator(".tip")).to_have_count(1)
+
+
+def test_the_table_keeps_scroll_focus_and_tooltip_when_a_refresh_comes(
+    open_page: OpenPage, site: Site
+) -> None:
+    hosts = tuple(host_config(f"n{number}") for number in range(100))
+
+    def crowd(load: float) -> list[HostReading]:
+        return [reading(host.name, [busy_gpu(i, utilization=load) for i in range(8)]) for host in hosts]
+
+    site.write(page_of(crowd(50.0), hosts=hosts, refresh=1))
+    page = open_page(url=site.url + "?view=table").page
+    rows = page.locator("tr[data-card]")
+    for shown in (200, 400, 600):
+        expect(rows).to_have_count(shown)
+        rows.last.scroll_into_view_if_needed()
+    row = page.locator("tr[data-card='host-n60:3']")
+    row.scroll_into_view_if_needed()
+    row.focus()
+    expect(page.locator(".tip")).to_contain_text("n60 · GPU 3")
+    before = page.evaluate("scrollY")
+    assert before > 3000
+    site.write(page_of(crowd(60.0), hosts=hosts, now=LATER, refresh=1))
+    expect(row.locator(":scope > td").nth(4)).to_have_text("60 %")
+    assert page.evaluate("scrollY") == before
+    expect(row).to_be_focused()
+    expect(page.locator(".tip")).to_contain_text("n60 · GPU 3")
 
 
 def test_a_filter_holds_for_what_a_refresh_brings(opened: Opened, site: Site) -> None:
@@ -271,6 +299,24 @@ def test_whoever_asks_is_told_when_a_search_has_more_free_gpus(opened: Opened, s
     change(site)
     page.wait_for_function("() => notes.length > 0")
     assert page.evaluate("notes") == [["1 more GPU free", "2 GPUs free in your search: node2"]]
+
+
+def test_the_bell_survives_a_reload_and_knows_what_was_free_before(open_page: OpenPage, site: Site) -> None:
+    site.write(page_of(lab(), refresh=60))
+    page = open_page(url=site.url).page
+    page.add_init_script(NOTES.removeprefix("() => {").removesuffix("}").replace('"default"', '"granted"'))
+    page.reload()
+    bell = page.get_by_role("button", name="Notify me")
+    bell.click()
+    page.reload()
+    expect(bell).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate("notes") == []
+    site.write(page_of(lab(node2_is_free=True), now=LATER, refresh=60))
+    page.reload()
+    assert page.evaluate("notes[0][0]") == "1 more GPU free"
+    bell.click()
+    page.reload()
+    expect(bell).to_have_attribute("aria-pressed", "false")
 
 
 def test_nobody_is_told_who_did_not_ask(opened: Opened, site: Site) -> None:

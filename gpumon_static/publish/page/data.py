@@ -52,7 +52,7 @@ def _host(host: HostView, models: _Places[tuple[str, str]], users: _Places[str] 
         host.full_name,
         host.group or "",
         host.note or "",
-        f"{host.notice.word} {host.notice.status}".rstrip() if host.notice else "",
+        f"{host.notice.kind} {host.notice.word} {host.notice.status}".rstrip() if host.notice else "",
         host.room.ssh_port,
         host.room.load_per_cpu,
         host.room.ram_free_mib,

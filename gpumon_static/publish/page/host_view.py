@@ -92,9 +92,9 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
 
 
 def _summary(host: SurveyedHost) -> str:
-    """Of hosts with several GPUs; the card of a single one says it all."""
+    """Of hosts with several GPUs or slices; the card of a single one says it all."""
     sums = total([host])
-    return f"{sums.free} of {sums.gpus} free" if sums.gpus > 1 else ""
+    return f"{sums.free} of {sums.gpus} free{sums.more_free}" if sums.gpus > 1 or sums.slices else ""
 
 
 def _software(reading: HostReading | None, usual_driver: str | None) -> tuple[str, ...]:
