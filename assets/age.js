@@ -1,11 +1,25 @@
-// How old the data is, seen from the reader's clock. When two runs are missing, the page says so and loses its colours.
+// Times in the reader's zone, and how old the data is. When two runs are missing, the page says so, loses its colours and
+// offers nothing. Ages go by the server's clock where it is known: a reader's own may be wrong.
 (() => {
   "use strict";
   const root = document.documentElement;
   const places = document.getElementsByClassName("data-time");
   const banner = document.querySelector(".banner");
+  let ahead = 0; // of the reader's clock, in milliseconds
 
-  const seconds = (time) => Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1000);
+  // The page cannot have been made after now, whatever a clock says.
+  const now = () => Math.max(Date.now() + ahead, Date.parse(document.body.dataset.made));
+  const seconds = (time) => Math.max(0, (now() - Date.parse(time.dateTime)) / 1000);
+  const newest = () => document.querySelector(".masthead .data-time time");
+
+  // An answer of the server has its clock's time; `sent`: when it was asked.
+  function learn(answer, sent) {
+    const there = Date.parse(answer.headers.get("Date") ?? "");
+    if (Number.isNaN(there)) return;
+    // A header has whole seconds: half of one more is the best guess.
+    ahead = there + 500 - (sent + Date.now()) / 2;
+    update();
+  }
 
   function words(age) {
     return age < 60 ? "just now" : `${gpumon.duration(age)} ago`;
@@ -18,6 +32,31 @@
     if (text && text.textContent !== said) text.replaceChildren(...parts);
   }
 
+  const two = (number) => String(number).padStart(2, "0");
+  const clock = (time) => `${two(time.getHours())}:${two(time.getMinutes())}`;
+  const date = (time) => `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
+
+  function since(then) {
+    const made = new Date(document.body.dataset.made);
+    const days = Math.round((made.setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86400000);
+    return `since ${days <= 0 ? clock(then) : days === 1 ? "yesterday" : date(then)}`;
+  }
+
+  // The server writes UTC, which stays as the title; here times are the reader's, and the zone is named once.
+  function localise() {
+    for (const mark of document.querySelectorAll("time[datetime]")) {
+      const then = new Date(mark.dateTime);
+      const isSince = mark.classList.contains("since");
+      const utc = then.toISOString();
+      mark.title = `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC`;
+      const text = isSince ? since(then) : `${date(then)} ${then.getFullYear()}, ${clock(then)}`;
+      if (mark.textContent !== text) mark.textContent = text;
+    }
+    const zone = document.querySelector(".masthead .zone");
+    const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(now());
+    if (zone) zone.textContent = `(${parts.find(({ type }) => type === "timeZoneName").value})`;
+  }
+
   function update() {
     const oldAfter = Number(document.body.dataset.staleAfter);
     for (const place of places) {
@@ -25,7 +64,7 @@
       place.querySelector(".age").textContent = words(age);
       place.classList.toggle("old", age > oldAfter);
     }
-    const time = document.querySelector(".masthead .data-time time");
+    const time = newest();
     const isStale = time !== null && seconds(time) > oldAfter;
     root.classList.toggle("stale", isStale);
     if (isStale) {
@@ -35,11 +74,18 @@
     } else if (root.classList.contains("offline")) {
       say("This page could not be refreshed: the server does not answer.");
     }
+    gpumon.tell("age");
   }
 
-  update();
+  function start() {
+    localise();
+    update();
+  }
+
+  gpumon.clock = { learn, age: () => (newest() ? seconds(newest()) : 0) };
+  start();
   setInterval(update, 5000);
   document.addEventListener("visibilitychange", update);
-  gpumon.on("update", update);
+  gpumon.on("update", start);
   gpumon.on("offline", update);
 })();

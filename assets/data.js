@@ -7,33 +7,53 @@ const gpumon = (() => {
   const parts = new EventTarget();
 
   function readGpu(host, row, { models, users, logins }) {
-    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, usable, uuid] = row;
+    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, uuid] = row;
     const names = Array.isArray(held) ? held.map((place) => users[place]) : [];
-    const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: models[model], utilization, used, total };
+    const [short, name] = models[model];
+    const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: short, name, utilization, used, total };
     // Who has a name to show is found by login too. A user may be called "constructor".
     const loginsOf = (name) => (Object.hasOwn(logins, name) ? logins[name].split(" ") : []);
     gpu.logins = [...names, ...names.flatMap(loginsOf)].map((name) => name.toLowerCase());
     Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power, uuid });
-    gpu.usable = Boolean(usable);
-    gpu.free = total === null ? 0 : total - (used ?? 0);
+    gpu.isOffered = Boolean(offered);
+    gpu.isSlice = index.includes(":");
+    gpu.free = total === null || used === null ? null : total - used;
     gpu.anchor = `${host.anchor}:${index.replace(":", ".")}`;
-    gpu.text = `${host.text} ${gpu.model} ${gpu.logins.join(" ")} ${gpu.word}`.toLowerCase();
+    gpu.text = `${host.text} ${gpu.model} ${name} ${gpu.logins.join(" ")} ${gpu.word}`.toLowerCase();
     return gpu;
   }
 
-  function readHost(row, data) {
-    const [anchor, name, group, note, status, port, load, ram, disk, faults, gpus] = row;
+  function readHost(row, place, data) {
+    const [anchor, name, group, note, status, port, load, ram, against, behind, gpus] = row;
     const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
-    const host = { anchor, name, short, group, note, status, port, load, ram, disk, faults };
+    const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind };
     host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
     host.gpus = gpus.map((gpu) => readGpu(host, gpu, data));
     return host;
   }
 
+  const readHosts = (data) => data.hosts.map((row, place) => readHost(row, place, data));
+
   function read() {
     const data = JSON.parse(document.getElementById("data").textContent);
-    self.models = data.models;
-    self.hosts = data.hosts.map((row) => readHost(row, data));
+    self.models = [...new Set(data.models.map(([short]) => short))];
+    self.hosts = readHosts(data);
+  }
+
+  // As the headline counts: whole GPUs; one that is cut counts where all of its slices do, and the slices apart.
+  function tally(gpus) {
+    const slices = gpus.filter((gpu) => gpu.isSlice);
+    const card = ({ host, index }) => `${host.anchor} ${index.split(":")[0]}`;
+    const cut = new Map();
+    for (const gpu of slices) cut.set(card(gpu), (cut.get(card(gpu)) ?? 0) + 1);
+    const isWhole = (gpu) => gpu.host.gpus.filter((other) => other.isSlice && card(other) === card(gpu)).length === cut.get(card(gpu));
+    const complete = new Set(slices.filter(isWhole).map(card)).size;
+    return { gpus: gpus.length - slices.length + complete, slices: slices.length };
+  }
+
+  function tallied(list) {
+    const { gpus, slices } = tally(list);
+    return `${self.count(gpus, "GPU")}${slices ? ` + ${self.count(slices, "slice")}` : ""}`;
   }
 
   // The URL carries the view, so that a link shares it.
@@ -96,6 +116,9 @@ const gpumon = (() => {
     on: (what, action) => parts.addEventListener(what, action),
     tell: (what) => parts.dispatchEvent(new Event(what)),
     read,
+    readHosts,
+    tally,
+    tallied,
   };
   read();
   return self;

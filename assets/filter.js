@@ -3,7 +3,6 @@
   "use strict";
   const NAMES = ["q", "free", "model", "group", "mem", "mine", "sort", "view"];
   const FILTERS = ["q", "free", "model", "group", "mem", "mine"];
-  const SLACK_MIB = 512;
   const form = document.getElementById("find");
   const hosts = document.getElementById("hosts");
   const found = document.getElementById("found");
@@ -11,6 +10,7 @@
   let state = {};
   let me = gpumon.memory.get("me") ?? "";
   let marked = [];
+  let note = "";
 
   const field = (name) => form?.elements[name];
 
@@ -23,6 +23,11 @@
     select.value = chosen;
   }
 
+  // Any amount may come with a link.
+  function offerMemory(select, gb) {
+    if (![...select.options].some((option) => option.value === gb)) select.add(new Option(`≥ ${gb} GB free`, gb));
+  }
+
   function fill() {
     for (const name of NAMES) {
       const input = field(name);
@@ -33,35 +38,72 @@
     if (field("me")) field("me").value = me;
   }
 
-  function matcher() {
-    const terms = (state.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    const least = state.mem ? Number(state.mem) * 1024 - SLACK_MIB : 0;
-    const matches = (text) => terms.every((term) => text.includes(term));
-    return {
-      host: (host) =>
-        (!state.group || host.group === state.group) &&
-        (host.gpus.length > 0 || (!state.free && !state.model && !least && !state.mine && matches(host.text))),
-      gpu: (gpu) =>
-        (!state.free || gpu.kind === "free") &&
-        (!state.model || isOf(gpu, state.model)) &&
-        gpu.free >= least &&
-        (!state.mine || isMine(gpu)) &&
-        matches(gpu.text),
-    };
+  // A word of the search is looked for in what is listed of a GPU and, from three letters on, in its tooltip. One or two
+  // digits are the index of a GPU: every model has a 4 in its name somewhere.
+  function wordMatcher(word) {
+    if (/^\d{1,2}(:\d{0,2})?$/.test(word)) return (gpu) => gpu.index === word || gpu.index.startsWith(`${word}:`);
+    const isLong = word.length >= 3;
+    return (gpu) => gpu.text.includes(word) || (isLong && (hostDetail(gpu.host).includes(word) || detail(gpu).includes(word)));
+  }
+
+  // Users, processes, jobs, UUID and faults, as the tooltip has them: markup of the server's, read when it is asked for.
+  const VALUES = /<dd><bdi class="copyable">([^<]*)|(?<!<dd>)<bdi[^>]*>([^<]*)|<li[^>]*>(?:<i [^>]*><\/i> )?<b>([^<]*)|<tr[^>]*><td>(\d+)/g;
+
+  function detail(gpu) {
+    if (gpu.detail !== undefined) return gpu.detail;
+    const source = document.getElementById(gpu.anchor)?.querySelector("noscript, script")?.textContent ?? "";
+    const words = [...source.matchAll(VALUES)].map(([, ...groups]) => groups.find((group) => group !== undefined));
+    return (gpu.detail = words.join(" ").replaceAll("&amp;", "&").toLowerCase());
+  }
+
+  function hostDetail(host) {
+    if (host.detail !== undefined) return host.detail;
+    const lines = document.getElementById(host.anchor)?.querySelectorAll(".software, .fault, .reason") ?? [];
+    return (host.detail = [...lines].map((line) => line.textContent).join(" ").toLowerCase());
+  }
+
+  const inHost = (host) => (word) => host.text.includes(word) || (word.length >= 3 && hostDetail(host).includes(word));
+  const words = () => (state.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+
+  // What is asked for, one condition each: in words, and what it makes of a GPU; a host without any has a say in two.
+  function conditions() {
+    const least = gpumon.offers.mib(Number(state.mem) || 0);
+    const found = words().map(wordMatcher);
+    const never = () => false;
+    return [
+      { name: "q", text: `“${state.q}”`, gpu: (gpu) => found.every((is) => is(gpu)), host: (host) => words().every(inHost(host)) },
+      { name: "free", text: "free", gpu: (gpu) => gpu.kind === "free", host: never },
+      { name: "model", text: state.model, gpu: (gpu) => isOf(gpu, state.model), host: never },
+      { name: "group", text: `group ${state.group}`, gpu: (gpu) => gpu.host.group === state.group, host: (host) => host.group === state.group },
+      { name: "mem", text: `${state.mem} GB free`, gpu: (gpu) => gpumon.offers.hasMemory(gpu, least), host: never },
+      { name: "mine", text: me ? `GPUs of ${me}` : "mine, without a login in “I am”", gpu: isMine, host: never },
+    ].filter(({ name }) => state[name]);
+  }
+
+  // The GPUs of a host that meet them all; null where the host is not shown.
+  function matching(host, asked) {
+    if (!host.gpus.length) return asked.every((condition) => condition.host(host)) ? [] : null;
+    const gpus = host.gpus.filter((gpu) => asked.every((condition) => condition.gpu(gpu)));
+    return gpus.length ? gpus : null;
+  }
+
+  function whyNothing(asked) {
+    const alone = asked.filter((condition) => !gpumon.hosts.some((host) => matching(host, [condition])));
+    const texts = (alone.length ? alone : asked).map(({ text }) => text);
+    return alone.length ? `Nothing matches ${texts.join(" or ")}.` : `Nothing matches all of these: ${texts.join(", ")}.`;
   }
 
   // The slices of a model are of that model too: 1g.10gb A100 80G.
-  const isOf = (gpu, model) => gpu.model === model || (gpu.uuid && gpu.model.endsWith(` ${model}`));
+  const isOf = (gpu, model) => gpu.model === model || (gpu.isSlice && gpu.model.endsWith(` ${model}`));
   const isMine = (gpu) => me !== "" && gpu.logins.includes(me.toLowerCase());
 
   function apply() {
-    const match = matcher();
-    const isFiltered = FILTERS.some((name) => state[name]);
+    const asked = conditions();
     const shown = [];
     let visible = 0;
     for (const host of gpumon.hosts) {
-      const gpus = match.host(host) ? host.gpus.filter(match.gpu) : null;
-      host.shown = gpus !== null && (gpus.length > 0 || host.gpus.length === 0);
+      const gpus = matching(host, asked);
+      host.shown = gpus !== null;
       if (host.shown) {
         visible += 1;
         shown.push(...gpus);
@@ -69,8 +111,9 @@
       hide(host, gpus ?? []);
     }
     gpumon.shown = shown;
-    gpumon.isFiltered = isFiltered;
+    gpumon.isFiltered = asked.length > 0;
     nothing.hidden = visible > 0 || gpumon.hosts.length === 0;
+    if (!nothing.hidden) nothing.firstElementChild.textContent = whyNothing(asked);
     tell(visible);
     gpumon.tell("filter");
   }
@@ -89,16 +132,17 @@
   }
 
   function tell(visible) {
-    const parts = [];
+    const parts = note ? [note] : [];
+    const { count, tally, tallied } = gpumon;
     if (gpumon.isFiltered) {
-      const free = gpumon.shown.filter((gpu) => gpu.kind === "free").length;
-      const { count } = gpumon;
-      parts.push(`${count(gpumon.shown.length, "GPU")} on ${count(visible, "host")}, ${free} free`);
+      const free = tally(gpumon.shown.filter((gpu) => gpu.kind === "free"));
+      const slices = free.slices ? ` + ${count(free.slices, "slice")}` : "";
+      parts.push(`${tallied(gpumon.shown)} on ${count(visible, "host")}, ${free.gpus}${slices} free`);
     }
     const mine = me ? gpumon.hosts.flatMap((host) => host.gpus.filter(isMine)) : [];
     if (me) {
       const held = mine.reduce((sum, gpu) => sum + (gpu.used ?? 0), 0);
-      parts.push(`${me} holds ${gpumon.count(mine.length, "GPU")} with ${gpumon.gigabytes(held)} GB in use`);
+      parts.push(`${me} holds ${tallied(mine)} with ${gpumon.gigabytes(held)} GB in use`);
     }
     found.textContent = parts.join(" · ");
     for (const card of marked) card.classList.remove("mine");
@@ -135,6 +179,7 @@
 
   function changed(event) {
     const { name, type, checked, value } = event.target;
+    note = "";
     if (name === "me") {
       me = value.trim();
       gpumon.memory.set("me", me);
@@ -146,6 +191,11 @@
 
   function start() {
     state = Object.fromEntries(NAMES.map((name) => [name, gpumon.params.get(name)]));
+    for (const name of ["free", "mine"]) if (state[name] === "0") state[name] = "";
+    const isNumber = state.mem === "" || Number(state.mem) > 0;
+    note = isNumber ? "" : `mem=${state.mem} is no amount in GB, and ignored`;
+    if (!isNumber) state.mem = "";
+    if (state.mem && field("mem")) offerMemory(field("mem"), state.mem);
     const groups = [...new Set(gpumon.hosts.map((host) => host.group).filter(Boolean))].sort(gpumon.byName);
     options(field("model"), [...gpumon.models].sort(gpumon.byName));
     options(field("group"), groups);
@@ -172,6 +222,21 @@
     set({ model: tile.dataset.model === state.model ? "" : tile.dataset.model });
     fill();
   });
+  // A link to what is hidden: what hides it is cleared, and no more.
+  gpumon.uncover = (anchor) => {
+    const host = gpumon.hosts.find((one) => one.anchor === anchor.split(":")[0]);
+    if (!host) return null;
+    const gpus = host.gpus.filter((gpu) => anchor === host.anchor || gpu.anchor === anchor);
+    const isShown = () => (gpus.length ? gpus.some((gpu) => gpumon.shown.includes(gpu)) : host.shown);
+    if (!isShown()) {
+      const hides = (condition) => (gpus.length ? !gpus.some(condition.gpu) : !condition.host(host));
+      set(Object.fromEntries(conditions().filter(hides).map(({ name }) => [name, ""])));
+    }
+    if (!isShown()) set(Object.fromEntries(FILTERS.map((name) => [name, ""])));
+    if (state.view === "table" && !gpus.length) set({ view: "" });
+    fill();
+    return { host, gpus };
+  };
   addEventListener("popstate", start);
   gpumon.on("update", () => {
     delete hosts.dataset.sort;

@@ -76,6 +76,12 @@
     holder("models").replaceChildren(...charts, ...(more > 0 ? [element("p", {}, `+ ${more} more models`)] : []));
   }
 
+  // The hours of a week come in UTC.
+  function inReadersZone(week) {
+    const shift = Math.round(-new Date(document.body.dataset.made).getTimezoneOffset() / 60);
+    return week.map((_, place) => week[(place - shift + week.length) % week.length]);
+  }
+
   const hours = (hour) => `${String(hour).padStart(2, "0")}:00`;
 
   // The longest time of a day, on most days, at which at least half as many more than usual are free.
@@ -92,7 +98,7 @@
 
   function drawWeek() {
     const [name, size, , letters] = past.models.find(([title]) => title === model) ?? past.models[0];
-    const values = decode(letters, 168, size);
+    const values = inReadersZone(decode(letters, 168, size));
     const picture = svg("svg", { viewBox: "0 0 640 178", class: "chart week", role: "img" });
     const text = (content, attributes) => {
       const made = svg("text", attributes);
@@ -145,7 +151,6 @@
   let isWanted = false;
   function start() {
     read();
-    localise();
     if (isWanted) show();
   }
 
@@ -174,20 +179,6 @@
         drawWeek();
       }
     });
-  }
-
-  // The server writes times in UTC; here they are the reader's.
-  function localise() {
-    const now = new Date(document.body.dataset.made);
-    for (const mark of document.querySelectorAll("time.since")) {
-      const then = new Date(mark.dateTime);
-      const days = Math.round((new Date(now).setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86400000);
-      const two = (number) => String(number).padStart(2, "0");
-      const text = days <= 0 ? `${two(then.getHours())}:${two(then.getMinutes())}`
-        : days === 1 ? "yesterday"
-        : `${then.getDate()} ${then.toLocaleDateString("en-GB", { month: "short" })}`;
-      mark.textContent = `since ${text}`;
-    }
   }
 
   function bands(pairs, start, whole) {

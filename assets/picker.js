@@ -1,59 +1,21 @@
-// Where can I run? Hosts with enough free GPUs: those with room for the rest of a job first, then the best fit.
+// "Where can I run?", asked and answered; the rule is in offers.js.
 (() => {
   "use strict";
-  const SLACK_MIB = 512; // a card sold as 80 GB has a little less
-  const RAM_PER_GPU_MIB = 8 * 1024;
-  const LEAST_DISK_PERCENT = 5;
   const FIRST = 3;
   const MOST = 30;
   const form = document.getElementById("picker");
   const list = document.getElementById("answers");
   const more = document.getElementById("more-answers");
   let showsAll = false;
+  let fresh = 0;
   if (!form) return;
 
   const { element, gigabytes, count } = gpumon;
-  const asked = () => ({
-    n: Math.max(1, Math.floor(Number(form.elements.n.value)) || 1),
-    gb: Math.max(0, Number(form.elements.gb.value) || 0),
-    model: form.elements.pick.value,
-  });
+  const { offers, modelMatcher, mib } = gpumon.offers;
 
-  // n GPUs of one model, the smallest that will do; slices only for one, since a program can use no more than one.
-  function choose(host, { n, gb, model }) {
-    const fits = host.gpus.filter(
-      (gpu) =>
-        gpu.usable && gpu.free >= gb * 1024 - SLACK_MIB && (!model || gpu.model === model) && (n === 1 || !gpu.uuid),
-    );
-    const models = Map.groupBy(fits, (gpu) => gpu.model);
-    const enough = [...models.values()].filter((gpus) => gpus.length >= n).sort((one, two) => one[0].total - two[0].total);
-    if (enough.length) return { fits, gpus: enough[0].slice(0, n), isMixed: false };
-    return { fits, gpus: fits.length >= n ? fits.slice(0, n) : [], isMixed: true };
-  }
-
-  function tightness(host, { n, gb }) {
-    const needed = n * Math.max(gb * 1024, RAM_PER_GPU_MIB);
-    const tight = [];
-    if (host.ram !== null && host.ram < needed) tight.push(`only ${gigabytes(host.ram)} GB of RAM free`);
-    if (host.disk !== null && host.disk < LEAST_DISK_PERCENT) tight.push(`disk ${100 - host.disk} % full`);
-    if (host.faults) tight.push("needs attention");
-    return tight;
-  }
-
-  function rank(question) {
-    const answers = gpumon.hosts.map((host) => ({ host, ...choose(host, question), tight: tightness(host, question) }));
-    const able = answers.filter((answer) => answer.gpus.length);
-    able.sort(
-      (one, two) =>
-        one.tight.length - two.tight.length ||
-        one.isMixed - two.isMixed ||
-        (question.gb ? one.gpus[0].total - two.gpus[0].total : 0) ||
-        two.fits.length - one.fits.length ||
-        (one.host.load ?? 1) - (two.host.load ?? 1) ||
-        gpumon.byName(one.host.name, two.host.name),
-    );
-    const nearest = answers.sort((one, two) => two.fits.length - one.fits.length)[0];
-    return { able, nearest };
+  function asked() {
+    const gb = Math.max(0, Number(form.elements.gb.value) || 0);
+    return { n: Math.max(1, Math.floor(Number(form.elements.n.value)) || 1), gb, mib: mib(gb), model: form.elements.pick.value };
   }
 
   function copyButton(label, text) {
@@ -68,7 +30,8 @@
   }
 
   function item({ host, gpus, tight, isMixed }) {
-    const models = isMixed ? "several models" : `${gpus[0].model}, ${gigabytes(Math.min(...gpus.map((gpu) => gpu.free)))} GB`;
+    const least = gpus.some((gpu) => gpu.free === null) ? null : Math.min(...gpus.map((gpu) => gpu.free));
+    const models = isMixed ? "several models" : `${gpus[0].model}, ${gigabytes(least)} GB`;
     const made = element(
       "li",
       {},
@@ -78,8 +41,14 @@
       copyButton("ssh", host.port ? `ssh -p ${host.port} ${host.name}` : `ssh ${host.name}`),
       copyButton("CUDA devices", devices(gpus)),
     );
+    if (host.note) made.append(element("span", { className: "quiet note" }, host.note));
     if (tight.length) made.append(element("span", { className: "tight" }, `⚠ ${tight.join(", ")}`));
     return made;
+  }
+
+  function stale() {
+    const age = gpumon.duration(gpumon.clock.age());
+    return element("li", { className: "quiet none" }, `The data is ${age} old: what was free then may be taken now, so nothing is offered.`);
   }
 
   function none(question, nearest) {
@@ -91,10 +60,11 @@
   }
 
   // Who could be asked: GPUs of the wanted kind that are held and do nothing.
-  function idle({ gb, model }) {
+  function idle({ mib, model }) {
+    const isWanted = modelMatcher(gpumon.hosts, model);
     const held = gpumon.hosts
       .flatMap((host) => host.gpus)
-      .filter((gpu) => gpu.kind === "held" && (!model || gpu.model === model) && gpu.total >= gb * 1024 - SLACK_MIB);
+      .filter((gpu) => gpu.kind === "held" && isWanted(gpu) && (gpu.total ?? 0) >= mib);
     const named = held.slice(0, FIRST).flatMap((gpu, place) => [
       place ? ", " : " Held idle: ",
       element("a", { href: `#${gpu.host.anchor}` }, `${gpu.host.short} GPU ${gpu.index}`),
@@ -103,11 +73,16 @@
     return held.length > FIRST ? [...named, ` and ${held.length - FIRST} more`] : named;
   }
 
+  // How far a host may be behind the newest data, which has an age itself. Stale data offers nothing.
+  const oldest = () => Number(document.body.dataset.staleAfter) - gpumon.clock.age();
+  const countFresh = () => gpumon.hosts.filter((host) => host.behind <= oldest()).length;
+
   function answer() {
     const question = asked();
-    const { able, nearest } = rank(question);
+    fresh = countFresh();
+    const { able, nearest } = offers(gpumon.hosts, question, oldest());
     const shown = able.slice(0, showsAll ? MOST : FIRST).map(item);
-    if (!able.length) shown.push(none(question, nearest));
+    if (!able.length) shown.push(oldest() < 0 ? stale() : none(question, nearest));
     const rest = Math.min(able.length, MOST) - FIRST;
     more.hidden = rest <= 0;
     more.textContent = showsAll ? "fewer" : `+ ${count(rest, "more host")}`;
@@ -146,5 +121,6 @@
     options();
     answer();
   });
+  gpumon.on("age", () => countFresh() !== fresh && answer());
   start();
 })();

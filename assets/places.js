@@ -21,6 +21,30 @@
       document.documentElement.style.setProperty("--toolbar-height", `${height}px`);
     }).observe(toolbar);
   }
+  const FLASH_MS = 1600;
+
+  function flash(element) {
+    element.classList.add("flash");
+    setTimeout(() => element.classList.remove("flash"), FLASH_MS);
+  }
+
+  // A link to a host or a GPU leads there, whatever hides it: filters are cleared, and in the table it is a row.
+  function go(anchor) {
+    if (!gpumon.uncover(anchor)) return false;
+    const isRow = (card) => card === anchor || card.startsWith(`${anchor}:`);
+    const row = document.documentElement.dataset.view === "table" ? gpumon.rowOf(isRow) : null;
+    const target = row ?? document.getElementById(anchor);
+    target.scrollIntoView({ block: row ? "center" : "start" });
+    flash(target);
+    return true;
+  }
+
+  document.addEventListener("click", (event) => {
+    const anchor = event.target.closest("a[href^='#host-']")?.getAttribute("href").slice(1);
+    if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || !go(anchor)) return;
+    event.preventDefault();
+    history.replaceState(null, "", `${location.search}#${anchor}`);
+  });
   gpumon.on("filter", update);
   update();
 })();

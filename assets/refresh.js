@@ -92,7 +92,9 @@
   const attribute = (text, name) => new RegExp(`<body [^>]*data-${name}="([^"]*)"`).exec(text)?.[1];
 
   async function ask() {
+    const sent = Date.now();
     const answer = await fetch(location.pathname, { cache: "no-cache" });
+    gpumon.clock.learn(answer, sent);
     if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
     const text = await answer.text();
     const made = attribute(text, "made");
@@ -123,7 +125,14 @@
     pause.title = isPaused ? "Resume" : "Stop refreshing";
     refresh();
   });
+  // Before the first refresh nothing is known of the server's clock.
+  function askClock() {
+    const sent = Date.now();
+    fetch(location.pathname, { method: "HEAD", cache: "no-store" }).then((answer) => gpumon.clock.learn(answer, sent), () => {});
+  }
+
   if (seconds) {
+    if (location.protocol !== "file:") askClock();
     setInterval(refresh, 1000);
     document.addEventListener("visibilitychange", refresh);
   }

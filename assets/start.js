@@ -4,7 +4,7 @@
   const root = document.documentElement;
   const asked = new URLSearchParams(location.search);
   root.classList.add("js");
-  root.classList.toggle("kiosk", asked.has("kiosk"));
+  root.classList.toggle("kiosk", asked.has("kiosk") && asked.get("kiosk") !== "0");
   if (asked.get("view")) root.dataset.view = asked.get("view");
   try {
     const theme = localStorage.getItem("gpumon.theme");

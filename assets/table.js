@@ -61,10 +61,12 @@
     if (!rows.length) watcher?.disconnect();
   }
 
+  // After a refresh as many rows as before, in one step: nothing below the reader moves.
   function fill() {
     rows = sorted();
-    place.querySelector("tbody").replaceChildren();
-    more();
+    const body = place.querySelector("tbody");
+    const most = gpumon.isUpdating ? Math.max(SLAB, body.rows.length) : SLAB;
+    body.replaceChildren(...rows.splice(0, most).map(row));
     watcher?.disconnect();
     watcher = new IntersectionObserver(([seen]) => seen.isIntersecting && more(), { rootMargin: "1500px" });
     watcher.observe(place.querySelector(".more-rows"));
@@ -98,6 +100,10 @@
     fill();
   }
 
+  gpumon.rowOf = (isWanted) => {
+    more(Infinity);
+    return [...place.querySelectorAll("tr[data-card]")].find((one) => isWanted(one.dataset.card)) ?? null;
+  };
   addEventListener("beforeprint", () => more(Infinity));
   gpumon.on("filter", update);
   update();

@@ -101,14 +101,21 @@
     show(null);
   }
 
+  // The same card, or the row of the same card, when it has been made anew.
+  function finder(owner) {
+    const { id, dataset } = owner ?? {};
+    if (dataset?.card) return () => document.querySelector(`tr[data-card="${CSS.escape(dataset.card)}"]`);
+    return () => (id ? document.getElementById(id) : null);
+  }
+
   // After a refresh the card is a new one: its tooltip opens again where it was, as far scrolled as it was.
   function keep(change) {
-    const [anchor, scrolled] = [open?.id, tip?.scrollTop ?? 0];
-    const focus = document.activeElement?.closest?.(".card[tabindex]")?.id;
+    const [again, scrolled] = [finder(open), tip?.scrollTop ?? 0];
+    const focus = finder(focused());
     close();
     change();
-    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
-    const owner = anchor && document.getElementById(anchor);
+    focus()?.focus({ preventScroll: true });
+    const owner = again();
     if (!owner || owner.hidden) return;
     show(owner);
     tip.classList.add("still");

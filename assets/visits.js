@@ -64,22 +64,48 @@
 
   function watch() {
     const now = countFree();
-    if (isOn && freeThen !== null && now > freeThen) notify(now - freeThen, now);
+    if (isOn && freeThen !== null && now > freeThen) notify(now - freeThen);
     freeThen = now;
+    bell.keep();
   }
 
-  function notify(more, now) {
+  function notify(more) {
     if (document.hidden) document.title = `(+${more}) ${title()}`;
     if (!("Notification" in window) || Notification.permission !== "granted") return;
     const where = gpumon.isFiltered ? " in your search" : "";
     const hosts = [...new Set(gpumon.shown.filter((gpu) => gpu.kind === "free").map((gpu) => gpu.host.name))];
-    const text = `${gpumon.count(now, "GPU")} free${where}: ${hosts.slice(0, 5).join(", ")}`;
+    const text = `${gpumon.tallied(gpumon.shown.filter((gpu) => gpu.kind === "free"))} free${where}: ${hosts.slice(0, 5).join(", ")}`;
     new Notification(`${gpumon.count(more, "more GPU")} free`, { body: text, tag: "gpumon" });
   }
+
+  // For this tab, and its search: the bell is on after a reload too, and knows how many were free before.
+  const bell = {
+    get() {
+      try {
+        const kept = JSON.parse(sessionStorage.getItem("gpumon.bell"));
+        return kept?.page === location.pathname ? kept : null;
+      } catch {
+        return null;
+      }
+    },
+    keep() {
+      try {
+        const kept = { page: location.pathname, search: location.search, free: freeThen };
+        isOn ? sessionStorage.setItem("gpumon.bell", JSON.stringify(kept)) : sessionStorage.removeItem("gpumon.bell");
+      } catch {
+        // It is off after a reload then.
+      }
+    },
+  };
 
   async function toggle() {
     isOn = !isOn;
     if (isOn && "Notification" in window && Notification.permission === "default") await Notification.requestPermission();
+    bell.keep();
+    showBell();
+  }
+
+  function showBell() {
     button.ariaPressed = String(isOn);
     const canNotify = "Notification" in window && Notification.permission === "granted";
     const how = canNotify ? "a notification tells" : "the tab's title tells";
@@ -93,7 +119,11 @@
     document.title = title();
     stay();
   });
-  gpumon.on("filter", () => (freeThen = gpumon.isUpdating ? freeThen : countFree()));
+  gpumon.on("filter", () => {
+    if (gpumon.isUpdating) return;
+    freeThen = countFree();
+    bell.keep();
+  });
   gpumon.on("update", () => {
     watch();
     stay();
@@ -101,5 +131,11 @@
   });
   arrive();
   mark();
-  freeThen = countFree();
+  const kept = button && bell.get();
+  isOn = Boolean(kept);
+  if (isOn) {
+    showBell();
+    freeThen = kept.search === location.search ? kept.free : null;
+  }
+  watch();
 })();

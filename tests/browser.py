@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,8 @@ class Site:
     url: str
     file: Path
     asked: list[str]
+    clock: list[datetime]
+    """What its `Date` header says: the first of them."""
 
     def write(self, html: str) -> None:
         # In one step, as render does it, and each time a whole second newer: this server tells seconds only,
@@ -91,17 +94,21 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     asked: list[str] = []
+    clock = [NOW]
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def log_request(self, *_: Any) -> None:
             asked.append(self.path)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return super().date_time_string(clock[0].timestamp() if timestamp is None else timestamp)
 
         def log_error(self, *_: Any) -> None:
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
     threading.Thread(target=partial(server.serve_forever, poll_interval=0.05)).start()
-    yield Site(f"http://127.0.0.1:{server.server_port}/", tmp_path / "index.html", asked)
+    yield Site(f"http://127.0.0.1:{server.server_port}/", tmp_path / "index.html", asked, clock)
     server.shutdown()
     server.server_close()
 

@@ -73,7 +73,7 @@ def test_the_most_free_host_comes_first() -> None:
 def test_healthy_hosts_with_enough_ram_and_disk_come_first() -> None:
     full = (Disk("/", 97.0, 100.0),)
     lab = [
-        roomy("a-faulty", gpu(0, faults=(Fault("ecc-errors"),)), gpu(1, faults=(Fault("ecc-errors"),))),
+        replace(roomy("a-faulty", gpu(0), gpu(1)), warning="infoROM is corrupted"),
         roomy("b-tight", gpu(0), gpu(1), ram_used_mib=510_000.0),
         roomy("c-full", gpu(0), gpu(1), disks=full),
         roomy("d-good", gpu(0)),
@@ -81,17 +81,24 @@ def test_healthy_hosts_with_enough_ram_and_disk_come_first() -> None:
     assert hosts(lab)[0] == "d-good"
     against = {offer.host: offer.tight for offer in found(lab)}
     assert against == {
-        "a-faulty": ("GPU 0: ECC errors",),
-        "b-tight": ("only 2 GB of RAM free",),
+        "a-faulty": ("infoROM is corrupted",),
+        "b-tight": ("only 1.9 GB of RAM free",),
         "c-full": ("/ is 97 % full",),
         "d-good": (),
     }
-    assert "    ! GPU 0: ECC errors" in free.lines(found(lab)[-3:])
+    assert "    ! infoROM is corrupted" in free.lines(found(lab)[-3:])
 
 
-def test_a_healthy_gpu_is_chosen_before_a_faulty_one() -> None:
-    lab = [roomy("n1", gpu(0, faults=(Fault("ecc-errors"),)), gpu(1))]
-    assert found(lab)[0].devices == "1"
+def test_the_note_of_a_host_is_printed_with_its_offer() -> None:
+    (offer,) = found([roomy("n1", gpu(0))], setup=config(host_config("n1", note="ask first by day")))
+    assert "    note: ask first by day" in free.lines([offer])
+    assert json.loads(free.as_json([offer]))[0]["note"] == "ask first by day"
+
+
+def test_memory_that_is_not_known_is_said_to_be_so() -> None:
+    (offer,) = found([roomy("n1", gpu(0, memory_used_mib=None))])
+    assert "memory not known" in free.lines([offer])[0]
+    assert json.loads(free.as_json([offer]))[0]["memory_free_mib"] is None
 
 
 def test_memory_takes_the_smallest_that_will_do() -> None:
@@ -122,6 +129,7 @@ def test_slices_go_by_their_uuid_and_only_one_at_a_time() -> None:
         [failed("n1")],
         [roomy("n1", busy_gpu(0))],
         [roomy("n1", gpu(0, faults=(Fault("lost"),)))],
+        [roomy("n1", gpu(0, faults=(Fault("ecc-errors"),)))],
         [roomy("n1", gpu(0, mig_mode=True))],
         [roomy("n1", gpu(0, utilization=None, memory_used_mib=None, processes_known=False))],
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -155,6 +156,32 @@ def test_who_holds_without_work_is_listed_with_a_polite_message(lab: Lab) -> Non
     )
 
 
+def test_a_gpu_that_was_handed_over_idle_counts_each_users_own_part(lab: Lab) -> None:
+    first, second = (reading("node1", [held_gpu(0, user)]) for user in ("user3", "user4"))
+    runs(lab, range(0, 9 * 60, 5), first)
+    before = page_at(lab, 9 * 60 - 5, first).history
+    assert before
+    assert [(row.holder, row.idle) for row in before.idle] == [("user3", "8 h")]
+    runs(lab, range(9 * 60, 11 * 60 + 1, 5), second)
+    page = page_at(lab, 11 * 60, second)
+    assert page.history
+    (row,) = page.history.idle
+    assert (row.holder, row.idle, row.idle_s) == ("user4", "2 h", 2 * 3600)
+    assert row.message
+    assert "Hi user4" in row.message
+    assert "for 2 h without" in row.message
+    card = card_of(page)
+    assert card.since.text == "idle 2 h"
+    assert "held idle for 2 h" in [fact.value for fact in card.tooltip.facts]
+
+
+def test_time_at_work_before_is_not_idle_time(lab: Lab) -> None:
+    runs(lab, range(0, 5 * 60, 5), reading("node1", [busy_gpu(processes=(process(user="user3"),))]))
+    held = reading("node1", [held_gpu(0, "user3")])
+    runs(lab, range(5 * 60, 7 * 60 + 1, 5), held)
+    assert card_of(page_at(lab, 7 * 60, held)).since.text == "idle 2 h"
+
+
 @pytest.mark.parametrize(("after", "listed"), [(1800, 1), (3601, 0)])
 def test_how_long_is_too_long_is_in_the_config(lab: Lab, after: int, listed: int) -> None:
     lab.config = replace(lab.config, history=HistoryConfig(idle_after=after))
@@ -301,10 +328,57 @@ def test_the_tooltip_draws_the_last_day_of_its_gpu(lab: Lab, open_page: OpenPage
     assert detail.locator(".bands text").text_content() == "alice"
 
 
+def test_gpu_hours_sort_by_each_column(lab: Lab, open_page: OpenPage) -> None:
+    uses = reading(
+        "node1",
+        [
+            busy_gpu(0, utilization=80.0),
+            held_gpu(1, "bob"),
+            busy_gpu(2, utilization=None, processes=(process(user="carl"),)),
+        ],
+    )
+    runs(lab, range(0, 121, 5), uses)
+    page = open_page(render_page(page_at(lab, 120, uses)), at=START + timedelta(minutes=120)).page
+    names = page.locator("[data-live=usage] tbody td:first-child")
+    table = page.locator("[data-live=usage]")
+    table.get_by_role("button", name="User").click()
+    assert names.all_inner_texts() == ["alice", "bob", "carl"]
+    table.get_by_role("button", name="Efficiency").click()
+    assert names.all_inner_texts() == ["alice", "bob", "carl"]
+    table.get_by_role("button", name="Efficiency").click()
+    assert names.all_inner_texts() == ["bob", "alice", "carl"], "what is not known comes last"
+    table.get_by_role("button", name="of these idle").click()
+    assert names.first.inner_text() == "bob"
+
+
 def test_times_on_cards_are_the_readers_own(lab: Lab, open_page: OpenPage) -> None:
     html, now = demo_page(lab)
     page = open_page(html, at=now, timezone_id="Asia/Tokyo").page
     assert page.locator("time.since").first.inner_text() == "since 18:00"
+    assert page.locator("time.since").first.get_attribute("title") == "2025-11-14 09:00 UTC"
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"),
+    [("UTC", "Fri 09:00"), ("Asia/Tokyo", "Fri 18:00"), ("America/Los_Angeles", "Fri 01:00")],
+)
+def test_the_week_is_in_the_readers_zone(
+    lab: Lab, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, zone: str, first: str
+) -> None:
+    monkeypatch.setenv("TZ", "Australia/Sydney")
+    time.tzset()
+    try:
+        html, now = demo_page(lab)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    page = open_page(html, at=now, timezone_id=zone).page
+    page.locator("#history").scroll_into_view_if_needed()
+    page.locator("#history-week .cell").first.wait_for()
+    titles = page.locator("#history-week title").all_text_contents()
+    known = [title for title in titles if "not known" not in title]
+    assert known[0].startswith(f"{first}: ")
+    assert len(known) == 4
 
 
 def test_without_javascript_since_ribbon_and_words_are_there(lab: Lab, open_page: OpenPage) -> None:

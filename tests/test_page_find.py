@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from tests.browser import OpenPage, copies
-from tests.builders import NOW, busy_gpu, config, host_config, reading
+from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 from tests.labs import HOSTS, lab, page_of
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -49,6 +49,20 @@ def query(page: Page) -> str:
         ("language", ["node3:0", "node3:1"]),
         ("held", ["node2:2"]),
         ("no-such-thing", []),
+        (
+            "80gb",
+            ["node1:0", "node1:1", "node1:2", "node2:0", "node2:1", "node2:2", "node4:0.0", "node4:0.1"],
+        ),
+        ("a100 80GB node1", ["node1:0", "node1:1", "node1:2"]),
+        ("ecc", ["node3:1"]),
+        ("node1 2", ["node1:2"]),
+        ("node4 0:1", ["node4:0.1"]),
+        ("00000002-1111", ["node1:2", "node2:2"]),
+        ("550.90 language", ["node3:0", "node3:1"]),
+        ("python node1", ["node1:1"]),
+        ("4711 node2", ["node2:1"]),
+        ("fan", []),
+        ("temperature", []),
     ],
 )
 def test_search_looks_at_host_user_model_note_group_and_state(
@@ -58,8 +72,16 @@ def test_search_looks_at_host_user_model_note_group_and_state(
     assert shown_cards(page) == cards
 
 
-def test_a_failed_host_is_found_by_its_name_and_its_status(page: Page) -> None:
-    search(page).fill("timeout")
+def test_a_job_is_found(open_page: OpenPage) -> None:
+    running = [reading("node1", [gpu(0), busy_gpu(1, processes=(process(job="slurm:8841"),))])]
+    page = open_page(page_of(running)).page
+    search(page).fill("8841")
+    assert shown_cards(page) == ["node1:1"]
+
+
+@pytest.mark.parametrize("text", ["timeout", "failed", "down", "no answer within"])
+def test_a_failed_host_is_found_by_its_name_and_its_status(page: Page, text: str) -> None:
+    search(page).fill(text)
     expect(page.locator(".host:visible .host-name")).to_have_text(["node10"])
     expect(page.locator(".places a:visible")).to_have_text([re.compile("node10")])
 
@@ -68,7 +90,7 @@ def test_search_says_how_much_it_found_and_what_to_do_when_nothing(page: Page) -
     search(page).fill("vision")
     expect(page.locator("#found")).to_have_text("6 GPUs on 2 hosts, 3 free")
     search(page).fill("zzz")
-    expect(page.get_by_text("Nothing here matches.")).to_be_visible()
+    expect(page.get_by_text("Nothing matches “zzz”.")).to_be_visible()
     page.get_by_role("button", name="Show everything").click()
     expect(page.locator(".host:visible")).to_have_count(5)
     expect(search(page)).to_have_value("")
@@ -97,7 +119,7 @@ def test_model_group_and_memory(page: Page) -> None:
     page.locator("#find [name=model]").select_option("")
     page.get_by_label("Group").select_option("vision")
     page.get_by_label("Free memory").select_option("80")
-    assert shown_cards(page) == ["node1:0", "node1:2", "node2:0"]
+    assert shown_cards(page) == ["node1:0", "node1:2", "node2:0", "node2:2"]
     assert query(page) == "?group=vision&mem=80"
 
 
@@ -108,6 +130,83 @@ def test_a_click_on_a_model_in_the_summary_filters_by_it_and_another_click_undoe
     assert shown_cards(page) == ["node3:0", "node3:1"]
     tile.click()
     assert len(shown_cards(page)) == 10
+
+
+def test_free_only_counts_as_the_headline_does(page: Page) -> None:
+    expect(page.locator(".free-count")).to_have_text("5 of 9 GPUs free + 1 slice")
+    page.get_by_label("free only").check()
+    expect(page.locator("#found")).to_have_text("5 GPUs + 1 slice on 4 hosts, 5 + 1 slice free")
+
+
+def test_a_gpu_of_which_all_slices_are_free_counts_as_one(open_page: OpenPage) -> None:
+    cut = [gpu(0, mig_mode=True, slices=slices(7)), gpu(1, mig_mode=True, slices=slices(7, 3)), gpu(2)]
+    page = open_page(page_of([reading("node1", cut)])).page
+    expect(page.locator(".free-count")).to_have_text("2 of 3 GPUs free + 13 slices")
+    expect(page.locator("#host-node1 .host-free")).to_have_text("2 of 3 free + 13 slices")
+    page.get_by_label("free only").check()
+    expect(page.locator("#found")).to_have_text("2 GPUs + 13 slices on 1 host, 2 + 13 slices free")
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("?q=zzz&free=1", "Nothing matches “zzz”."),
+        ("?q=alice&free=1", "Nothing matches all of these: “alice”, free."),
+        ("?mem=200&group=vision", "Nothing matches 200 GB free."),
+        ("?model=RTX 3090&group=vision", "Nothing matches all of these: RTX 3090, group vision."),
+        ("?mine=1", "Nothing matches mine, without a login in “I am”."),
+    ],
+)
+def test_where_nothing_matches_the_page_says_which_condition(
+    open_page: OpenPage, query: str, told: str
+) -> None:
+    page = open_page(page_of(lab())).page
+    page.goto(page.url + query)
+    expect(page.locator("#nothing span")).to_have_text(told)
+
+
+def test_zero_in_a_link_means_off_and_what_is_no_number_is_ignored_with_a_note(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab())).page
+    address = page.url
+    page.goto(address + "?free=0&kiosk=0&mine=0")
+    assert len(shown_cards(page)) == 10
+    expect(page.get_by_label("free only")).not_to_be_checked()
+    expect(page.locator(".tools")).to_be_visible()
+    page.goto(address + "?mem=abc")
+    assert len(shown_cards(page)) == 10
+    expect(page.locator("#found")).to_have_text("mem=abc is no amount in GB, and ignored")
+    page.goto(address + "?mem=30")
+    expect(page.get_by_label("Free memory")).to_have_value("30")
+    expect(page.locator("#found")).not_to_contain_text("ignored")
+
+
+def test_a_link_to_a_host_clears_what_hides_it_and_no_more(page: Page) -> None:
+    search(page).fill("node1")
+    page.get_by_label("Group").select_option("vision")
+    page.evaluate("scrollTo(0, 0)")
+    page.locator(".attention a", has_text="node3").click()
+    expect(page.locator("#host-node3")).to_have_class(re.compile("flash"))
+    expect(page.locator("#host-node3 h2")).to_be_in_viewport()
+    assert query(page) == ""
+    page.get_by_label("free only").check()
+    page.locator("#find [name=model]").select_option("A100 80G")
+    page.locator(".attention a", has_text="node3").click()
+    assert query(page) == "?free=1"
+
+
+def test_a_link_to_a_host_leads_to_its_row_in_the_table(open_page: OpenPage) -> None:
+    hosts = tuple(host_config(f"n{number}") for number in range(60))
+    crowd = [reading(host.name, [busy_gpu(i) for i in range(8)]) for host in hosts[:-1]]
+    page = open_page(page_of([*crowd, failed("n59")], hosts=hosts)).page
+    page.get_by_text("Table", exact=True).click()
+    row = page.locator("tr[data-card='host-n57:0']")
+    expect(row).to_have_count(0)
+    page.locator(".places a[href='#host-n57']").click()
+    expect(row).to_be_in_viewport()
+    expect(row).to_have_class(re.compile("flash"))
+    # A host that failed has no row: it is shown as a card.
+    page.locator(".attention a", has_text="n59").click()
+    expect(page.locator("#host-n59")).to_be_in_viewport()
 
 
 def test_a_link_shares_the_view(open_page: OpenPage) -> None:

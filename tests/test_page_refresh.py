@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from gpumon_static.model import HostReading
 from tests.browser import Opened, OpenPage, Site
 from tests.builders import NOW, READ_AT, busy_gpu, host_config, reading
 from tests.labs import lab, page_of
@@ -38,8 +40,8 @@ def test_a_change_comes_in_place(opened: Opened, site: Site) -> None:
     assert freed_card(page) == "busy"
     change(site)
     expect(page.locator("[id='host-node2:1'] .state")).to_have_text("free")
-    expect(page.locator(".free-count")).to_have_text("6 of 9 GPUs free")
-    assert page.title() == "6 of 9 GPUs free – GPU Monitor"
+    expect(page.locator(".free-count")).to_have_text("6 of 9 GPUs free + 1 slice")
+    assert page.title() == "6 of 9 GPUs free + 1 slice – GPU Monitor"
     assert page.evaluate("window.same") is True
     assert set(site.asked) == {"/"}
 
@@ -86,6 +88,33 @@ def test_scroll_search_focus_and_an_open_tooltip_outlive_a_refresh(opened: Opene
     assert page.evaluate("scrollY") == 480
     expect(page.get_by_role("searchbox")).to_have_value("node")
     expect(page.locator(".tip")).to_have_count(1)
+
+
+def test_the_table_keeps_scroll_focus_and_tooltip_when_a_refresh_comes(
+    open_page: OpenPage, site: Site
+) -> None:
+    hosts = tuple(host_config(f"n{number}") for number in range(100))
+
+    def crowd(load: float) -> list[HostReading]:
+        return [reading(host.name, [busy_gpu(i, utilization=load) for i in range(8)]) for host in hosts]
+
+    site.write(page_of(crowd(50.0), hosts=hosts, refresh=1))
+    page = open_page(url=site.url + "?view=table").page
+    rows = page.locator("tr[data-card]")
+    for shown in (200, 400, 600):
+        expect(rows).to_have_count(shown)
+        rows.last.scroll_into_view_if_needed()
+    row = page.locator("tr[data-card='host-n60:3']")
+    row.scroll_into_view_if_needed()
+    row.focus()
+    expect(page.locator(".tip")).to_contain_text("n60 · GPU 3")
+    before = page.evaluate("scrollY")
+    assert before > 3000
+    site.write(page_of(crowd(60.0), hosts=hosts, now=LATER, refresh=1))
+    expect(row.locator(":scope > td").nth(4)).to_have_text("60 %")
+    assert page.evaluate("scrollY") == before
+    expect(row).to_be_focused()
+    expect(page.locator(".tip")).to_contain_text("n60 · GPU 3")
 
 
 def test_a_filter_holds_for_what_a_refresh_brings(opened: Opened, site: Site) -> None:
@@ -163,11 +192,63 @@ def test_after_two_missed_intervals_a_banner_says_so_and_the_colours_go(open_pag
     page.clock.set_system_time(READ_AT + timedelta(minutes=12))
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator(".banner")).to_have_text(
-        "The data is 12 min old: 2 updates were missed. What you see was true at 14 Nov 2025, 09:10 UTC."
+        "The data is 12 min old: 2 updates were missed. What you see was true at 14 Nov 2025, 09:10."
     )
     red, green, blue = (int(part) for part in page.evaluate(surface)[4:-1].split(","))
     assert max(red, green, blue) - min(red, green, blue) < 8
     assert page.evaluate(surface) != fresh
+
+
+@pytest.mark.parametrize("minutes", [12, 3 * 24 * 60])
+def test_stale_data_offers_nothing(open_page: OpenPage, minutes: int) -> None:
+    page = open_page(page_of(lab()), at=READ_AT + timedelta(minutes=2)).page
+    assert page.locator("#answers [data-copy]").count() > 0
+    page.clock.set_system_time(READ_AT + timedelta(minutes=minutes))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#answers li")).to_have_count(1)
+    expect(page.locator("#answers")).to_contain_text("nothing is offered")
+    assert page.locator("#answers [data-copy]").count() == 0
+
+
+def test_a_host_that_was_not_read_in_the_last_runs_offers_nothing(open_page: OpenPage) -> None:
+    readings = lab()
+    readings[0] = replace(readings[0], fetched_at=READ_AT - timedelta(minutes=8))
+    page = open_page(page_of(readings), at=READ_AT + timedelta(minutes=2)).page
+    first = page.locator("#answers li a").first
+    expect(first).to_have_text("node3")
+    assert "node1" in page.locator("#answers").inner_text()
+    page.clock.set_system_time(READ_AT + timedelta(minutes=4))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#answers")).not_to_contain_text("node1")
+    expect(first).to_have_text("node3")
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_readers_clock_that_is_wrong_neither_invents_nor_hides_missed_updates(
+    open_page: OpenPage, site: Site, hours: int
+) -> None:
+    wrong = timedelta(hours=hours)
+    site.write(page_of(lab(), refresh=1))
+    page = open_page(url=site.url, at=NOW + wrong).page
+    age = page.locator(".masthead .age")
+    expect(age).to_have_text("2 min ago")
+    expect(page.locator(".banner")).to_be_hidden()
+    site.clock[0] = NOW + timedelta(minutes=40)
+    expect(age).to_have_text("42 min ago")
+    expect(page.locator(".banner")).to_contain_text("The data is 42 min old: 8 updates were missed.")
+
+
+def test_every_time_is_in_the_readers_zone_which_is_named_once(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab()), timezone_id="Asia/Tokyo").page
+    time = page.locator(".masthead time")
+    expect(time).to_have_text("14 Nov 2025, 18:10")
+    expect(time).to_have_attribute("title", "2025-11-14 09:10 UTC")
+    expect(page.locator("footer time")).to_have_text("14 Nov 2025, 18:12")
+    assert page.locator("body").inner_text().count("GMT+9") == 1
+    assert "UTC" not in page.locator("body").inner_text()
+    page.clock.set_system_time(READ_AT + timedelta(minutes=12))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator(".banner")).to_contain_text("was true at 14 Nov 2025, 18:10.")
 
 
 def test_the_interval_is_the_configs(open_page: OpenPage) -> None:
@@ -218,6 +299,24 @@ def test_whoever_asks_is_told_when_a_search_has_more_free_gpus(opened: Opened, s
     change(site)
     page.wait_for_function("() => notes.length > 0")
     assert page.evaluate("notes") == [["1 more GPU free", "2 GPUs free in your search: node2"]]
+
+
+def test_the_bell_survives_a_reload_and_knows_what_was_free_before(open_page: OpenPage, site: Site) -> None:
+    site.write(page_of(lab(), refresh=60))
+    page = open_page(url=site.url).page
+    page.add_init_script(NOTES.removeprefix("() => {").removesuffix("}").replace('"default"', '"granted"'))
+    page.reload()
+    bell = page.get_by_role("button", name="Notify me")
+    bell.click()
+    page.reload()
+    expect(bell).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate("notes") == []
+    site.write(page_of(lab(node2_is_free=True), now=LATER, refresh=60))
+    page.reload()
+    assert page.evaluate("notes[0][0]") == "1 more GPU free"
+    bell.click()
+    page.reload()
+    expect(bell).to_have_attribute("aria-pressed", "false")
 
 
 def test_nobody_is_told_who_did_not_ask(opened: Opened, site: Site) -> None:

@@ -308,7 +308,7 @@ def test_each_slice_has_a_card() -> None:
 def test_a_gpu_with_a_taken_slice_is_not_a_free_gpu_and_its_slices_are_counted_apart() -> None:
     cut = gpu(0, mig_mode=True, utilization=None, slices=slices(7, 0, 3))
     page = page_of(reading("a", [cut, gpu(1)]))
-    assert (page.headline.number, page.headline.text) == ("1", "of 2 GPUs free")
+    assert (page.headline.number, page.headline.text) == ("1", "of 2 GPUs free + 5 slices")
     assert [(m.model, m.free, m.total) for m in page.models] == [
         ("A100 80G", 1, 2),
         ("1g.10gb A100 80G", 5, 7),

@@ -47,9 +47,9 @@ def test_a_lab_without_persistence_mode_is_not_amber() -> None:
 
 
 def test_a_sick_gpu_is_not_offered_to_run_on() -> None:
-    assert card_of(gpu()).numbers.is_usable
-    assert card_of(gpu(faults=(QUIET,))).numbers.is_usable
-    assert not card_of(gpu(faults=(ECC,))).numbers.is_usable
+    assert card_of(gpu()).numbers.is_offered
+    assert card_of(gpu(faults=(QUIET,))).numbers.is_offered
+    assert not card_of(gpu(faults=(ECC,))).numbers.is_offered
 
 
 def test_a_lost_gpu_is_a_card_of_its_own_and_never_free() -> None:
@@ -139,7 +139,9 @@ def test_the_machine_is_in_the_header_of_its_host() -> None:
         ("/nfs", "–", False),
     ]
     assert ("up", "12 d 1 h") in [(fact.label, fact.value) for fact in view.machine]
-    assert view.room.disk_free_percent == 5
+    assert view.room.against == ()
+    full = replace(MACHINE, disks=(Disk("/data", 96.0, 100.0),))
+    assert page_of(gpu(), machine=full).hosts[0].room.against == ("/data is 96 % full",)
 
 
 @pytest.mark.parametrize("swap", [None, 0.0, 20.0])

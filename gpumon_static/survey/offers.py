@@ -1,24 +1,30 @@
-"""Where can I run? The same answer as that of the page's picker, from gpus.json.
+"""Where can I run? The one rule, applied to gpus.json; docs/terminal.md states it for people.
 
-Hosts with room for the rest of a job come first, then the best fit: n GPUs of one model, the smallest that
-will do. A program can use no more than one MIG slice, so slices are an answer to one GPU only.
+assets/offers.js is the same rule for the page's picker; tests/test_offers.py holds both to the same answers.
+Numbers are rounded as the page has them, so that the two decide on the same ones.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Any
 
-from gpumon_static.text import natural_key, plain
+from gpumon_static.survey.names import PROFILE_LETTERS
+from gpumon_static.survey.survey import DEVICE
+from gpumon_static.text import clip, plain
 
 RAM_PER_GPU_MIB = 8 * 1024
 LEAST_DISK_PERCENT = 5
+REASON_LETTERS = 80
+GB_IN_MIB = 1000**3 / 1024**2
+"""What vendors call a GB: a card that is sold with 24 of them may have 23,028 MiB."""
 _HOST = re.compile(r"[\w.:%][\w.:%-]*")
-_DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_-]*")
+
+IsModel = Callable[["Offered"], bool]
 
 
 @dataclass(frozen=True)
@@ -27,29 +33,27 @@ class Wanted:
     memory_mib: float = 0.0
     model: str | None = None
 
-    def takes(self, place: Offered) -> bool:
-        return place.free_mib >= self.memory_mib and (self.model is None or is_model(self.model, place.names))
-
     def __str__(self) -> str:
         model = f" {plain(self.model)}" if self.model else ""
         gpus = f"1 free{model} GPU" if self.count == 1 else f"{self.count} free{model} GPUs"
-        memory = f" with {self.memory_mib / 1000 * 1.048576:.0f} GB" if self.memory_mib else ""
+        memory = f" with {self.memory_mib / GB_IN_MIB:.0f} GB" if self.memory_mib else ""
         return gpus + memory
 
 
 @dataclass(frozen=True)
 class Offered:
-    """A GPU or slice that one can run on now."""
+    """A GPU or slice of the lab, free or not."""
 
     device: str
     """What CUDA_VISIBLE_DEVICES takes."""
     index: str
     model: str
     names: tuple[str, ...]
-    free_mib: float
-    total_mib: float
+    free_mib: int | None
+    total_mib: int | None
     is_slice: bool
-    faults: tuple[str, ...]
+    is_offered: bool
+    """As `survey.Place` has it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ class Offer:
     total: int
     is_mixed: bool
     tight: tuple[str, ...]
-    """Reasons against this host."""
+    """What speaks against it."""
+    note: str | None
+    """Of the config: "ask first by day"."""
     load_per_cpu: float | None
 
     @property
@@ -78,103 +84,148 @@ class Offer:
         return f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={self.devices}"
 
 
+def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) -> list[Offer]:
+    """Best first. Hosts that failed, or whose reading is stale, offer nothing; `now` None: at any age."""
+    oldest = now - timedelta(seconds=document["stale_after_s"]) if now else None
+    listed = [
+        (host, list(_places(host["gpus"])))
+        for host in document["hosts"]
+        if host["status"] == "ok" and _HOST.fullmatch(host["name"])
+    ]
+    is_wanted = model_matcher(wanted.model, (place.model for _, places in listed for place in places))
+    found = [
+        _offer(host, places, wanted, is_wanted)
+        for host, places in listed
+        if oldest is None or datetime.fromisoformat(host["fetched_at"]) >= oldest
+    ]
+    # The hosts come by name, and a sort keeps that order among equals.
+    return sorted((offer for offer in found if offer), key=lambda offer: _rank(offer, wanted))
+
+
+def model_matcher(wanted: str | None, models: Iterable[str]) -> IsModel:
+    """The whole name of a model of the lab means just that model; other text is looked for in the names."""
+    if not wanted:
+        return lambda _: True
+    exact = wanted.lower()
+    if any(model.lower() == exact for model in models):
+        return lambda place: place.model.lower() == exact
+    return lambda place: is_model(wanted, place.names)
+
+
 def is_model(wanted: str, names: Iterable[str]) -> bool:
     """a100 is in "NVIDIA A100-SXM4-80GB"; A10 is not, nor is L4 in L40S."""
-    words = re.findall(r"[0-9]+|[a-z]+", wanted.casefold())
+    words = re.findall(r"[0-9]+|[a-z]+", wanted.lower())
     if not words:
         return False
     before = "(?<![0-9])" if words[0].isdecimal() else "(?<![0-9a-z])"
     after = "(?![0-9])" if words[-1].isdecimal() else ""
     pattern = re.compile(before + "[^0-9a-z]*".join(words) + after)
-    return any(pattern.search(name.casefold()) for name in names)
+    return any(pattern.search(name.lower()) for name in names)
 
 
-def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) -> list[Offer]:
-    """Best first. Hosts that failed, or whose reading is stale, are left out; `now` None: at any age."""
-    oldest = now - timedelta(seconds=document["stale_after_s"]) if now else None
-    found = []
-    for host in document["hosts"]:
-        if host["status"] != "ok" or not _HOST.fullmatch(host["name"]):
-            continue
-        if oldest and datetime.fromisoformat(host["fetched_at"]) < oldest:
-            continue
-        offer = _offer(host, wanted)
-        if offer:
-            found.append(offer)
-    return sorted(found, key=lambda offer: _rank(offer, wanted))
+def against_host(
+    disks: Iterable[tuple[str, float | None, float | None]], faults: Iterable[str]
+) -> tuple[str, ...]:
+    """What speaks against a host, whatever is asked: full disks (mount, used, total), its faults."""
+    full = ((mount, 100 * used / total) for mount, used, total in disks if used is not None and total)
+    told = [
+        f"{mount} is {percent:.0f} % full" for mount, percent in full if 100 - percent < LEAST_DISK_PERCENT
+    ]
+    return tuple(clip(plain(reason), REASON_LETTERS) for reason in (*told, *faults))
+
+
+def load_per_cpu(load: float | None, cpus: int | None) -> float | None:
+    return round(load / cpus, 2) if load is not None and cpus else None
+
+
+def ram_free_mib(total: float | None, used: float | None) -> int | None:
+    return round(total - used) if total is not None and used is not None else None
 
 
 def _rank(offer: Offer, wanted: Wanted) -> tuple[Any, ...]:
     load = 1.0 if offer.load_per_cpu is None else offer.load_per_cpu
-    size = offer.places[0].total_mib if wanted.memory_mib else 0
-    return len(offer.tight), offer.is_mixed, size, -offer.fitting, load, natural_key(offer.host)
+    first = _size(offer.places[0], wanted)
+    size = first if wanted.memory_mib else first[:1]
+    return len(offer.tight), offer.note is not None, offer.is_mixed, size, -offer.fitting, load
 
 
-def _offer(host: Mapping[str, Any], wanted: Wanted) -> Offer | None:
-    places = [p for p in _places(host["gpus"]) if wanted.takes(p) and (wanted.count == 1 or not p.is_slice)]
-    if len(places) < wanted.count:
+def _size(place: Offered, wanted: Wanted) -> tuple[bool, float]:
+    """Small before large. Whoever does not say how much is needed is given whole GPUs before slices."""
+    total = math.inf if place.total_mib is None else place.total_mib
+    return place.is_slice and not wanted.memory_mib, total
+
+
+def _offer(
+    host: Mapping[str, Any], places: Iterable[Offered], wanted: Wanted, is_wanted: IsModel
+) -> Offer | None:
+    fitting = [place for place in places if _fits(place, wanted) and is_wanted(place)]
+    if len(fitting) < wanted.count:
         return None
-    picked, is_mixed = _pick(places, wanted.count)
+    picked = _pick(fitting, wanted)
     machine = host["machine"] or {}
-    load, cpus = machine.get("load_1m"), machine.get("cpu_count")
     port = host["ssh_port"]
     return Offer(
         host=host["name"],
         port=port if isinstance(port, int) and 0 < port < 65536 else None,
         places=picked,
-        fitting=len(places),
+        fitting=len(fitting),
         total=sum(len(gpu["slices"]) or 1 for gpu in host["gpus"]),
-        is_mixed=is_mixed,
-        tight=tuple(_tight(host, machine, picked, wanted)),
-        load_per_cpu=load / cpus if load is not None and cpus else None,
+        is_mixed=len({place.model for place in picked}) > 1,
+        tight=(*_tight_ram(machine, wanted), *_against(host, machine)),
+        note=plain(host["note"]) if host.get("note") else None,
+        load_per_cpu=load_per_cpu(machine.get("load_1m"), machine.get("cpu_count")),
     )
 
 
-def _pick(places: Sequence[Offered], count: int) -> tuple[tuple[Offered, ...], bool]:
-    """Healthy ones, of one model if there are enough of one: the smallest that will do."""
-    ordered = sorted(places, key=lambda place: (bool(place.faults), place.total_mib, place.model))
-    for _, same in groupby(ordered, key=lambda place: (bool(place.faults), place.model)):
-        group = list(same)
-        if len(group) >= count:
-            return tuple(group[:count]), False
-    picked = tuple(ordered[:count])
-    return picked, len({place.model for place in picked}) > 1
+def _fits(place: Offered, wanted: Wanted) -> bool:
+    """A program can use no more than one slice; memory that is not known is not promised."""
+    if not place.is_offered or (place.is_slice and wanted.count > 1):
+        return False
+    return not wanted.memory_mib or (place.free_mib is not None and place.free_mib >= wanted.memory_mib)
 
 
-def _tight(
-    host: Mapping[str, Any], machine: Mapping[str, Any], picked: Sequence[Offered], wanted: Wanted
-) -> Iterable[str]:
-    total, used = machine.get("ram_total_mib"), machine.get("ram_used_mib")
-    if total is not None and used is not None:
-        needed = wanted.count * max(wanted.memory_mib, RAM_PER_GPU_MIB)
-        if total - used < needed:
-            yield f"only {(total - used) / 1024:.0f} GB of RAM free"
-    for disk in machine.get("disks", ()):
-        if disk["used_mib"] is not None and disk["total_mib"]:
-            full = 100 * disk["used_mib"] / disk["total_mib"]
-            if 100 - full < LEAST_DISK_PERCENT:
-                yield f"{plain(disk['mount'])} is {full:.0f} % full"
-    yield from (plain(fault) for fault in host["faults"])
-    yield from dict.fromkeys(f"GPU {place.index}: {fault}" for place in picked for fault in place.faults)
+def _pick(fitting: Sequence[Offered], wanted: Wanted) -> tuple[Offered, ...]:
+    """The smallest that will do, of one model if there are enough of one."""
+    ordered = sorted(fitting, key=lambda place: _size(place, wanted))
+    models: dict[str, list[Offered]] = {}
+    for place in ordered:
+        models.setdefault(place.model, []).append(place)
+    enough = (places for places in models.values() if len(places) >= wanted.count)
+    return tuple(next(enough, ordered)[: wanted.count])
+
+
+def _tight_ram(machine: Mapping[str, Any], wanted: Wanted) -> tuple[str, ...]:
+    free = ram_free_mib(machine.get("ram_total_mib"), machine.get("ram_used_mib"))
+    if free is None or free >= wanted.count * max(wanted.memory_mib, RAM_PER_GPU_MIB):
+        return ()
+    tenths = max(0, free) * 10 // 1024
+    return (f"only {tenths / 10 if tenths < 100 else tenths // 10} GB of RAM free",)
+
+
+def _against(host: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[str, ...]:
+    disks = ((disk["mount"], disk["used_mib"], disk["total_mib"]) for disk in machine.get("disks", ()))
+    return against_host(disks, host["faults"])
 
 
 def _places(gpus: Iterable[Mapping[str, Any]]) -> Iterable[Offered]:
     for gpu in gpus:
-        faults = tuple(plain(fault["word"]) for fault in gpu["faults"] if fault["severity"] == "fault")
-        model = plain(gpu["model"])
-        names = (gpu["model"], gpu["name"] or "")
-        if gpu["is_usable"]:
-            number = str(int(gpu["index"]))
-            yield Offered(number, number, model, names, *_memory(gpu), False, faults)
+        is_well = not any(fault["severity"] == "fault" for fault in gpu["faults"])
+        model, name = plain(gpu["model"]), gpu["name"] or ""
+        number = str(int(gpu["index"]))
+        if not gpu["slices"]:
+            can_run = gpu["is_usable"] and is_well
+            yield Offered(number, number, model, (model, name), *_memory(gpu), False, can_run)
         for cut in gpu["slices"]:
-            if cut["is_usable"] and cut["uuid"] and _DEVICE.fullmatch(cut["uuid"]):
-                index = f"{int(gpu['index'])}:{int(cut['index'])}"
-                profile = plain(cut["profile"] or "MIG")
-                named = (*names, cut["profile"] or "")
-                yield Offered(cut["uuid"], index, f"{profile} {model}", named, *_memory(cut), True, faults)
+            uuid = cut["uuid"] or ""
+            index = f"{number}:{int(cut['index'])}"
+            whole = f"{clip(plain(cut['profile'] or 'MIG'), PROFILE_LETTERS)} {model}"
+            can_run = cut["is_usable"] and is_well and bool(DEVICE.fullmatch(uuid))
+            yield Offered(uuid, index, whole, (whole, name), *_memory(cut), True, can_run)
 
 
-def _memory(gpu: Mapping[str, Any]) -> tuple[float, float]:
-    """Free and total; what is not known counts as none."""
-    used, total = gpu["memory_used_mib"], gpu["memory_total_mib"]
-    return (total - used, total) if used is not None and total is not None else (0.0, total or 0.0)
+def _memory(gpu: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Free and total."""
+    used, total = (
+        None if mib is None else round(mib) for mib in (gpu["memory_used_mib"], gpu["memory_total_mib"])
+    )
+    return (total - used if used is not None and total is not None else None), total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 GRACE_S = 60
 """Time that a run may need until its data is there, before it counts as missed."""
+
+DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_-]*")
+"""A UUID that may be pasted into a shell: a host could send anything in its place."""
 
 STATES = {State.FREE: "free", State.BUSY: "busy", State.HELD: "held", State.UNKNOWN: "unknown"}
 """Names of the states in files for scripts: one word each."""
@@ -64,14 +68,21 @@ class Place:
         return [process for process in self.processes if not process.is_graphics_only]
 
     @property
+    def device(self) -> str | None:
+        """What CUDA_VISIBLE_DEVICES takes: CUDA knows a whole GPU by its index, a slice by its UUID."""
+        if self.mig is None:
+            return str(self.gpu.index)
+        return self.mig.uuid if self.mig.uuid and DEVICE.fullmatch(self.mig.uuid) else None
+
+    @property
     def is_usable(self) -> bool:
         """One can run on it now."""
         return self.state is State.FREE
 
     @property
     def is_offered(self) -> bool:
-        """Free, and nothing is known to be wrong with it."""
-        return self.is_usable and not marked(self.gpu.faults)
+        """Free, nothing is known to be wrong with it, and CUDA can be told of it."""
+        return self.is_usable and not marked(self.gpu.faults) and self.device is not None
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,11 @@ class Survey:
     @property
     def stale_after_s(self) -> int:
         return 2 * self.interval_s + GRACE_S
+
+    def is_stale(self, host: SurveyedHost) -> bool:
+        """Its reading was old when this was made: it offers nothing."""
+        read_at = host.reading.fetched_at if host.reading else None
+        return read_at is None or (self.made_at - read_at).total_seconds() > self.stale_after_s
 
 
 def build_survey(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gpumon_static.survey.state import State
 from gpumon_static.survey.survey import SurveyedHost
+from gpumon_static.text import count
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,11 @@ class Totals:
     @property
     def free(self) -> int:
         return self.states[State.FREE]
+
+    @property
+    def more_free(self) -> str:
+        """+ 98 slices: what is free beside whole GPUs, for the end of a count of those."""
+        return f" + {count(self.slices_free, 'slice')}" if self.slices_free else ""
 
 
 def total(hosts: Sequence[SurveyedHost]) -> Totals:

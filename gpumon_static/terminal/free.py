@@ -88,15 +88,23 @@ def lines(found: Sequence[Offer]) -> list[str]:
     told = []
     for offer in found:
         models = "several models" if offer.is_mixed else offer.places[0].model
-        least = min(place.free_mib for place in offer.places) / 1024
+        least = _least_mib(offer)
         indexes = ", ".join(place.index for place in offer.places)
-        parts = [f"{offer.fitting} of {offer.total} free", models, f"{least:.0f} GB each"]
+        memory = f"{least / 1024:.0f} GB each" if least is not None else "memory not known"
+        parts = [f"{offer.fitting} of {offer.total} free", models, memory]
         if offer.load_per_cpu is not None:
             parts.append(f"load {100 * offer.load_per_cpu:.0f} %")
         told.append(f"{offer.host}  GPU {indexes}  ({', '.join(parts)})")
+        told += [f"    note: {offer.note}"] if offer.note else []
         told += [f"    ! {reason}" for reason in offer.tight]
         told += [f"    {offer.ssh}", f"    {offer.environment}", ""]
     return told[:-1]
+
+
+def _least_mib(offer: Offer) -> int | None:
+    """Free on each of the GPUs; None where one does not say."""
+    known = [place.free_mib for place in offer.places if place.free_mib is not None]
+    return min(known) if len(known) == len(offer.places) else None
 
 
 def plain_lines(found: Sequence[Offer]) -> list[str]:
@@ -113,9 +121,10 @@ def as_json(found: Sequence[Offer]) -> str:
                 "devices": [place.device for place in offer.places],
                 "environment": offer.environment,
                 "models": list(dict.fromkeys(place.model for place in offer.places)),
-                "memory_free_mib": min(place.free_mib for place in offer.places),
+                "memory_free_mib": _least_mib(offer),
                 "fitting": offer.fitting,
                 "against": list(offer.tight),
+                "note": offer.note,
             }
             for offer in found
         ],

@@ -47,18 +47,17 @@ def build_exports(
 
 
 def free_txt(survey: Survey) -> str:
-    """One line per GPU or slice that one can run on: host, what CUDA_VISIBLE_DEVICES takes, MiB, model."""
+    """One line per GPU or slice that is offered: host, what CUDA_VISIBLE_DEVICES takes, MiB, model."""
     lines = []
     for host in survey.hosts:
-        for place in host.places():
-            device = place.mig.uuid if place.mig else str(place.gpu.index)
-            if not place.is_usable or not device:
+        for place in host.places() if not survey.is_stale(host) else ():
+            if not place.is_offered:
                 continue
             total, used = place.memory_total_mib, place.memory_used_mib
             free = f"{max(0, total - used):.0f}" if total is not None and used is not None else "-"
             cut = f":{place.mig.profile or 'MIG'}" if place.mig else ""
             model = f"{short_model(place.gpu.name)}{cut}".replace(" ", "-")
-            lines.append(f"{host.name} {device} {free} {model}\n")
+            lines.append(f"{host.name} {place.device} {free} {model}\n")
     return "".join(lines)
 
 

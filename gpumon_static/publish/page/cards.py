@@ -69,8 +69,8 @@ def _numbers(place: Place) -> Numbers:
         runtime_s=_longest(place.working),
         temperature_c=place.gpu.temperature_c,
         power_w=place.gpu.power_w,
-        uuid=place.mig.uuid if place.mig else None,
-        is_usable=place.is_offered,
+        uuid=place.device if place.mig else None,
+        is_offered=place.is_offered,
     )
 
 

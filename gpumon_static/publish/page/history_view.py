@@ -86,7 +86,7 @@ def _models_in_words(view: PastView, names: set[str]) -> Iterator[tuple[str, str
             continue
         extremes = {"most": max(known, key=known.__getitem__), "fewest": min(known, key=known.__getitem__)}
         hours = ", ".join(
-            f"{word} around {hour:02}:00 ({known[hour]:.1f})" for word, hour in extremes.items()
+            f"{word} around {hour:02}:00 UTC ({known[hour]:.1f})" for word, hour in extremes.items()
         )
         yield model.name, f"of {model.size}, free on average: {told}; by the time of day {hours}."
 

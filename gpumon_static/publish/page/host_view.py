@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading, Machine, Status
@@ -23,13 +23,13 @@ from gpumon_static.publish.page.records import (
 )
 from gpumon_static.publish.page.words import memory_of, moment, percent, share
 from gpumon_static.survey.faults import fault_words
+from gpumon_static.survey.offers import against_host, load_per_cpu, ram_free_mib
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.totals import total
 from gpumon_static.text import clip, split_name
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
-    from gpumon_static.config.settings import HostConfig
     from gpumon_static.model import Gpu
     from gpumon_static.publish.page.past import PastView
     from gpumon_static.survey.survey import Survey, SurveyedHost
@@ -79,7 +79,7 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         software=_software(reading, frame.usual_drivers.get(host.name)),
         machine=_machine(reading.machine) if reading else (),
         meters=_meters(reading.machine) if reading else (),
-        room=_room(host.config, reading.machine if reading else Machine()),
+        room=_room(host, frame.survey.latest),
         faults=tuple(clip(fault, FAULT_LETTERS) for fault in host.faults),
         reading_note=clip(reading.note, REASON_LETTERS) if reading and reading.note else None,
         gpu_faults=_gpu_faults(anchor, name, host.gpus),
@@ -92,9 +92,9 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
 
 
 def _summary(host: SurveyedHost) -> str:
-    """Of hosts with several GPUs; the card of a single one says it all."""
+    """Of hosts with several GPUs or slices; the card of a single one says it all."""
     sums = total([host])
-    return f"{sums.free} of {sums.gpus} free" if sums.gpus > 1 else ""
+    return f"{sums.free} of {sums.gpus} free{sums.more_free}" if sums.gpus > 1 or sums.slices else ""
 
 
 def _software(reading: HostReading | None, usual_driver: str | None) -> tuple[str, ...]:
@@ -142,20 +142,17 @@ def _memory_meter(label: str, used_mib: float | None, total_mib: float | None) -
     return Meter(label, Bar(filled, memory_of(used_mib, total_mib)), is_full=(filled or 0) >= FULL_PERCENT)
 
 
-def _room(host: HostConfig, machine: Machine) -> Room:
-    load, cpus = machine.load_1m, machine.cpu_count
-    used, total = machine.ram_used_mib, machine.ram_total_mib
+def _room(host: SurveyedHost, latest: datetime | None) -> Room:
+    reading, port = host.reading, host.config.port
+    machine = reading.machine if reading else Machine()
+    disks = ((disk.mount, disk.used_mib, disk.total_mib) for disk in machine.disks)
     return Room(
-        ssh_port=host.port if host.port != SSH_PORT else None,
-        load_per_cpu=load / cpus if load is not None and cpus else None,
-        ram_free_mib=total - used if total is not None and used is not None else None,
-        disk_free_percent=min(_free_percents(machine), default=None),
+        ssh_port=port if port != SSH_PORT else None,
+        load_per_cpu=load_per_cpu(machine.load_1m, machine.cpu_count),
+        ram_free_mib=ram_free_mib(machine.ram_total_mib, machine.ram_used_mib),
+        against=against_host(disks, host.faults),
+        behind_s=int(latest.timestamp()) - int(reading.fetched_at.timestamp()) if reading and latest else 0,
     )
-
-
-def _free_percents(machine: Machine) -> list[float]:
-    filled = (share(disk.used_mib, disk.total_mib) for disk in machine.disks)
-    return [100.0 - percent for percent in filled if percent is not None]
 
 
 def _gpu_faults(anchor: str, host: str, gpus: Iterable[Gpu]) -> tuple[Attention, ...]:

@@ -76,7 +76,7 @@ class PastView:
         since = self._since(card, gpu)
         facts = [Fact("Last 24 h", self.last_day(gpu))]
         if since:
-            facts.insert(0, Fact("State", f"{card.word} for {duration(self.past.now - gpu.since)}"))
+            facts.insert(0, Fact("State", f"{card.word} for {duration(self._so_for(gpu))}"))
         holder = card.holder
         if since and holder.is_unused:
             holder = replace(holder, text=since.text, runtime="")
@@ -89,10 +89,17 @@ class PastView:
         if KINDS.get(card.kind) != gpu.state:
             return None
         if card.kind is Kind.FREE:
-            return Since(f"free for {duration(self.past.now - gpu.since)}")
+            return Since(f"free for {duration(self._so_for(gpu))}")
         if card.kind is Kind.HELD:
-            return Since(f"idle {duration(self.past.now - gpu.since)}")
+            return Since(f"idle {duration(self._so_for(gpu))}")
         return _clock(gpu.taken_since or gpu.since, self.past.now)
+
+    def _so_for(self, gpu: GpuPast) -> int:
+        """Seconds in its state; of one that was handed over while idle, no longer than its users have it."""
+        since = gpu.since
+        if gpu.state == HELD and gpu.taken_since is not None:
+            since = max(since, gpu.taken_since)
+        return self.past.now - since
 
     def ribbon(self, spans: list[Span]) -> Ribbon:
         start = self.first_slot * SLOT_S
@@ -162,7 +169,7 @@ class PastView:
             gpu = self.past.gpus.get((host, card.index))
             if gpu is None or card.kind is not Kind.HELD or gpu.state != HELD:
                 continue
-            idle_s = self.past.now - gpu.since
+            idle_s = self._so_for(gpu)
             if idle_s >= self.idle_after:
                 rows.append((idle_s, self._idle_row(host, anchor, card, gpu, idle_s)))
         return tuple(row for _, row in sorted(rows, key=lambda pair: -pair[0]))

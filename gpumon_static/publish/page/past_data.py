@@ -7,7 +7,7 @@ texts of one letter per point: 64 levels from nothing to `top`, a space where no
     {"step": {"24h": 900, ...}, "first": {"24h": 1763, ...},        first: number of its point since 1970
      "cluster": {"24h": [UTILIZATION, MEMORY], ...},
      "hosts": [[name, {"24h": [UTILIZATION, MEMORY], ...}], ...],
-     "models": [[name, GPUs, {"24h": FREE, ...}, WEEK], ...],       WEEK: 168 letters from Monday 0:00 on
+     "models": [[name, GPUs, {"24h": FREE, ...}, WEEK], ...],       WEEK: 168 letters from Monday 0:00 UTC on
      "hour": 490123, "users": [...],
      "gpus": {"host-n1:0": [UTILIZATION, MEMORY, TEMPERATURE, POWER, most W, BANDS]}}
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2s
 from itertools import groupby
@@ -129,7 +129,7 @@ class Numbers:
     power_w: float | None
     uuid: str | None
     """Only of slices: CUDA knows a whole GPU by its index."""
-    is_usable: bool
+    is_offered: bool
     """Free, healthy, and something can be run on it."""
 
 
@@ -206,8 +206,11 @@ class Room:
 
     ssh_port: int | None = None
     load_per_cpu: float | None = None
-    ram_free_mib: float | None = None
-    disk_free_percent: float | None = None
+    ram_free_mib: int | None = None
+    against: tuple[str, ...] = ()
+    """Whatever is asked: full disks, faults of the host."""
+    behind_s: int = field(default=0, repr=False)
+    """Its reading is older than the newest by this; it differs from run to run, and changes no card."""
 
 
 @dataclass(frozen=True, slots=True)

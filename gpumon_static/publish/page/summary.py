@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def build_headline(survey: Survey) -> Headline:
     sums, hosts = total(survey.hosts), len(survey.hosts)
     if sums.gpus:
-        return Headline(str(sums.free), f"of {count(sums.gpus, 'GPU')} free", _failures(survey))
+        text = f"of {count(sums.gpus, 'GPU')} free{sums.more_free}"
+        return Headline(str(sums.free), text, _failures(survey))
     if not any(host.reading for host in survey.hosts):
         return Headline("", "No data yet", "No host has been asked so far: gpumon-static fetch does that.")
     if not any(host.ok for host in survey.hosts):

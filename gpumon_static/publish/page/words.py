@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from gpumon_static.publish.page.records import Moment, Quantity
 from gpumon_static.text import DASH
@@ -45,9 +45,9 @@ def share(part: float | None, whole: float | None) -> int | None:
 
 
 def moment(time: datetime, now: datetime, old_after_s: float) -> Moment:
-    """In the time zone of `now`, which is the reader's lab's; old as seen when the page is made."""
-    local = time.astimezone(now.tzinfo)
-    written = f"{local.day} {local:%b %Y, %H:%M %Z}"
+    """In UTC, for readers without JavaScript; a browser writes its own zone. Old when the page is made."""
+    there = time.astimezone(UTC)
+    written = f"{there.day} {there:%b %Y, %H:%M} UTC"
     return Moment(
         time.isoformat(timespec="seconds"), written, is_old=(now - time).total_seconds() > old_after_s
     )

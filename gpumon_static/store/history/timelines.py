@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from gpumon_static.bounds.tables import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT, Range
@@ -81,7 +81,7 @@ class Past:
     ranges: dict[str, dict[Pool, dict[int, Point]]]
     users: dict[str, list[UserUse]]
     week: dict[Pool, dict[int, tuple[float, float]]]
-    """Hour of the week in local time, from Monday on: GPU seconds free, and known at all."""
+    """Hour of the week in UTC, from Monday on: GPU seconds free, and known at all."""
     sizes: dict[Pool, int]
 
 
@@ -221,8 +221,8 @@ def _week(
     found: dict[Pool, dict[int, tuple[float, float]]] = defaultdict(dict)
     for host, model, hour, free, known in rows:
         if hour not in places:
-            local = datetime.fromtimestamp(hour * HOUR).astimezone()
-            places[hour] = local.weekday() * 24 + local.hour
+            there = datetime.fromtimestamp(hour * HOUR, UTC)
+            places[hour] = there.weekday() * 24 + there.hour
         pool = found[pools[host, model]]
         before = pool.get(places[hour], (0.0, 0.0))
         pool[places[hour]] = before[0] + free, before[1] + known
