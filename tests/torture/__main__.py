@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from datetime import UTC, date, datetime
@@ -26,6 +27,9 @@ KINDS = (
 
 
 def main() -> int:
+    arguments = argparse.ArgumentParser(prog="make torture", description=__doc__)
+    arguments.add_argument("--share", type=float, default=1.0, help="of all tries  [default: 1]")
+    share = arguments.parse_args().share
     results = []
     with TemporaryDirectory(prefix="gpumon-torture-") as name:
         directory = Path(name)
@@ -33,7 +37,7 @@ def main() -> int:
         for kind, times in KINDS:
             started = time.monotonic()
             (directory / kind.__name__).mkdir()
-            results.append(kind(directory / kind.__name__, times))
+            results.append(kind(directory / kind.__name__, max(1, round(times * share))))
             _tell(results[-1], time.monotonic() - started)
         (directory / "sshd").mkdir()
         with GpuHosts(directory / "sshd") as hosts:
