@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,6 +34,8 @@ from tests.test_signals import processes_with
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.xdist_group("dask")]
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
+PATIENCE_S = 60.0
+"""For what takes a second on a machine that has nothing else to do."""
 PASSPHRASE = "correct-horse-battery"
 OTHER_VERSION = """
 import importlib.metadata
@@ -186,7 +188,7 @@ def test_an_answer_that_blocks_the_parser_hurts_no_dask_worker(
     bad = gpu_hosts.add_xml(xml("bad"))
     known = [gpu_hosts.known_hosts_line(address) for address in (*good, bad)]
     (tmp_path / "known_hosts").write_text("".join(known))
-    more = engine(lab, deadline=24) + f"[hosts.bad]\naddress = '{bad}'\n"
+    more = engine(lab, deadline=32) + f"[hosts.bad]\naddress = '{bad}'\n"
     config = gpu_hosts.config(tmp_path, *good, f"bad:{gpu_hosts.port}", more=more)
     assert gpumon("fetch", "-c", config).returncode == 0
     assert statuses(tmp_path) == dict.fromkeys(good, "ok") | {"bad": "bad-output"}
@@ -195,32 +197,23 @@ def test_an_answer_that_blocks_the_parser_hurts_no_dask_worker(
     assert not worker_processes(lab)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_fetch_leaves_no_process_behind(
-    lab: DaskLab, gpu_hosts: GpuHosts, tmp_path: Path, number: signal.Signals
-) -> None:
-    mark = f"{time.time_ns()}"
-    hangs = gpu_hosts.add(f"echo $$ > {tmp_path}/started; exec sleep 300.{mark}")
-    config = gpu_hosts.config(tmp_path, hangs, more=engine(lab) + "command_timeout = 200\n")
-    config.write_text(config.read_text().replace("command_timeout = 10\n", ""))
-    command = [*PROGRAM, "fetch", "-c", str(config)]
-    fetch = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_for((tmp_path / "started").exists, 30)
-    assert worker_processes(lab)
-    fetch.send_signal(number)
-    _, told = fetch.communicate(timeout=30)
-    if number != signal.SIGKILL:
-        assert fetch.returncode == 128 + number
-        assert told.splitlines()[-1] == "gpumon-static: interrupted"
-        assert "Traceback" not in told
-    wait_for(lambda: not worker_processes(lab), 20)
-    wait_for(lambda: not processes_with(mark), 20)
-    assert not (tmp_path / "data/load_data.csv").exists()
+@contextmanager
+def fetching(config: Path, errors: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A fetch in the background; what it prints is in a file."""
+    with errors.open("w") as file:
+        process = subprocess.Popen([*PROGRAM, "fetch", "-c", str(config)], stderr=file)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
-def slow(gpu_hosts: GpuHosts, tmp_path: Path, seconds: float) -> str:
-    (tmp_path / "smi.xml").write_text(xml("slow"))
-    return gpu_hosts.add(f"echo >> {tmp_path}/started; sleep {seconds}; cat {tmp_path}/smi.xml")
+def waits(gpu_hosts: GpuHosts, tmp_path: Path, mark: str = "") -> str:
+    """A host that answers when the file `go` is there."""
+    (tmp_path / "smi.xml").write_text(xml("waits"))
+    wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.2{mark}; done"
+    return gpu_hosts.add(f"echo >> {tmp_path}/started; {wait}; cat {tmp_path}/smi.xml")
 
 
 def times_started(tmp_path: Path) -> int:
@@ -228,56 +221,85 @@ def times_started(tmp_path: Path) -> int:
     return len(started.read_text()) if started.exists() else 0
 
 
+def patient(config: Path) -> Path:
+    """With time for a host that waits."""
+    config.write_text(config.read_text().replace("command_timeout = 10\n", "command_timeout = 200\n"))
+    return config
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_fetch_leaves_no_process_behind(
+    lab: DaskLab, gpu_hosts: GpuHosts, tmp_path: Path, number: signal.Signals
+) -> None:
+    mark = f"{time.time_ns()}"
+    host = waits(gpu_hosts, tmp_path, mark)
+    config = patient(gpu_hosts.config(tmp_path, host, more=engine(lab)))
+    with fetching(config, tmp_path / "errors") as fetch:
+        wait_for(lambda: times_started(tmp_path), PATIENCE_S)
+        assert worker_processes(lab)
+        fetch.send_signal(number)
+        code = fetch.wait(PATIENCE_S)
+    if number != signal.SIGKILL:
+        assert code == 128 + number
+        told = (tmp_path / "errors").read_text()
+        assert told.splitlines()[-1] == "gpumon-static: interrupted"
+        assert "Traceback" not in told
+    wait_for(lambda: not worker_processes(lab), PATIENCE_S)
+    wait_for(lambda: not processes_with(mark), PATIENCE_S)
+    assert not (tmp_path / "data/load_data.csv").exists()
+
+
 def test_what_a_killed_worker_had_is_read_by_another(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     """Those that any may read by the one that is left, the others by the next that comes with the resource."""
-    *anywhere, at_a = (slow(gpu_hosts, tmp_path, 4) for _ in range(4))
+    *anywhere, at_a = (waits(gpu_hosts, tmp_path) for _ in range(4))
     with DaskLab(tmp_path) as lab:
         for name in ("a", "b"):
             lab.worker(name, name)
         lab.wait()
-        more = engine(lab, deadline=60) + on_worker("a", at_a)
-        config = gpu_hosts.config(tmp_path, *anywhere, at_a, more=more)
-        fetch = subprocess.Popen([*PROGRAM, "fetch", "-c", str(config)])
-        wait_for(lambda: times_started(tmp_path) == 4, 30)
-        lab.workers["a"].kill()
-        lab.worker("new", "a")
-        assert fetch.wait(70) == 0
-        assert statuses(tmp_path) == dict.fromkeys([*anywhere, at_a], "ok")
-        wait_for(lambda: not worker_processes(lab))
-    assert times_started(tmp_path) > 4, "some were asked again"
+        more = engine(lab, deadline=120) + on_worker("a", at_a)
+        config = patient(gpu_hosts.config(tmp_path, *anywhere, at_a, more=more))
+        with fetching(config, tmp_path / "errors") as fetch:
+            wait_for(lambda: times_started(tmp_path) >= 4, PATIENCE_S)
+            before = times_started(tmp_path)
+            lab.workers["a"].kill()
+            lab.worker("new", "a")
+            (tmp_path / "go").touch()
+            assert fetch.wait(130) == 0
+        assert statuses(tmp_path) == dict.fromkeys([*anywhere, at_a], "ok"), (tmp_path / "errors").read_text()
+        wait_for(lambda: not worker_processes(lab), PATIENCE_S)
+    assert times_started(tmp_path) > before, "some were asked again"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize(("number", "deadline"), [(signal.SIGKILL, 100), (signal.SIGSTOP, 14)])
 def test_without_the_scheduler_the_run_ends_with_what_was_read(
-    gpu_hosts: GpuHosts, tmp_path: Path, number: signal.Signals
+    gpu_hosts: GpuHosts, tmp_path: Path, number: signal.Signals, deadline: int
 ) -> None:
-    quick, hangs = gpu_hosts.add_xml(xml("quick")), slow(gpu_hosts, tmp_path, 60)
+    quick, never = gpu_hosts.add_xml(xml("quick")), waits(gpu_hosts, tmp_path)
+    errors = tmp_path / "errors"
     with DaskLab(tmp_path) as lab:
         lab.worker("a", "a")
         lab.wait()
-        more = engine(lab, deadline=10) + on_worker("a", hangs)
-        config = gpu_hosts.config(tmp_path, quick, hangs, more=more)
-        config.write_text(config.read_text().replace("command_timeout = 10\n", "command_timeout = 100\n"))
-        command = [*PROGRAM, "fetch", "-c", str(config)]
-        fetch = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        wait_for((tmp_path / "started").exists, 30)
-        wait_for(lambda: len(worker_processes(lab)) == 1, 30)
-        time.sleep(1.5)
-        lab.scheduler.send_signal(number)
-        _, told = fetch.communicate(timeout=40)
+        more = engine(lab, deadline=deadline) + on_worker("a", never)
+        refuses = f"127.0.0.1:{free_port()}"
+        config = patient(gpu_hosts.config(tmp_path, quick, refuses, never, more=more))
+        with fetching(config, errors) as fetch:
+            # It is in one shard with `quick`, and the only one that is printed.
+            wait_for(lambda: "refused" in errors.read_text() and times_started(tmp_path), PATIENCE_S)
+            lab.scheduler.send_signal(number)
+            code = fetch.wait(PATIENCE_S)
         lab.scheduler.send_signal(signal.SIGCONT)
-        assert fetch.returncode == 0
+        told = errors.read_text()
+        assert code == 0, told
+        late = "error" if number == signal.SIGKILL else "timeout"
+        assert statuses(tmp_path) == {quick: "ok", "127.0.0.1": "refused", never: late}
         if number == signal.SIGKILL:
-            assert statuses(tmp_path) == {quick: "ok", hangs: "error"}
-            assert f"gpumon-static: the Dask scheduler {lab.address} has gone away" in told
-            assert (
-                errors_of(tmp_path)[hangs] == f"not finished: the Dask scheduler {lab.address} has gone away"
-            )
+            gone = f"the Dask scheduler {lab.address} has gone away"
+            assert f"gpumon-static: {gone}" in told
+            assert errors_of(tmp_path)[never] == f"not finished: {gone}"
         else:
-            assert statuses(tmp_path) == {quick: "ok", hangs: "timeout"}
-            assert "not finished: the run's deadline of 10 s came first" in told
+            assert f"not finished: the run's deadline of {deadline} s came first" in told
         assert "Traceback" not in told
-        wait_for(lambda: not worker_processes(lab), 30)
+        wait_for(lambda: not worker_processes(lab), PATIENCE_S)
 
 
 def test_a_scheduler_that_cannot_be_reached_is_one_line_and_the_last_files_stay(

@@ -22,7 +22,7 @@ CONNECT_S = 10.0
 ANSWER_S = 10.0
 """For what the scheduler or a worker says about itself."""
 PROMPT_S = 1.0
-CLOSE_S = 1.0
+CLOSE_S = 0.5
 
 
 @dataclass(frozen=True)
