@@ -113,7 +113,9 @@ class _Run:
 
     def _deal(self) -> None:
         patience = min(NO_WORKER_S, self._config.deadline / 4)
-        for label, hosts in list(self._waiting.items()):
+        # Those that only some workers may ask come first: the others find a place anywhere.
+        for label in sorted(self._waiting, key=lambda label: label is None):
+            hosts = self._waiting[label]
             if able := self._cluster.able(label):
                 shares = max(len(able), -(-len(hosts) // MOST_IN_SHARD))
                 self._ready += [(label, share) for share in deal(hosts, shares, by_jump_host=False)]
@@ -130,16 +132,18 @@ class _Run:
         """No more at once than the workers have threads for: the time in a queue is lost to the hosts."""
         for label, hosts in list(self._ready):
             able = self._cluster.able(label)
-            busy = sum(
-                bool(flight.workers & {one.address for one in able}) for flight in self._flights.values()
-            )
+            addresses = frozenset(one.address for one in able)
             if not able:
                 self._wait(label, hosts)
-            elif busy >= sum(one.threads for one in able):
+            elif self._load(addresses) >= sum(one.threads for one in able):
                 continue
             else:
-                self._start(label, hosts, frozenset(one.address for one in able))
+                self._start(label, hosts, addresses)
             self._ready.remove((label, hosts))
+
+    def _load(self, addresses: frozenset[str]) -> float:
+        """Shards on these workers. Which of those that may has one is not known: each counts in part."""
+        return sum(len(flight.workers & addresses) / len(flight.workers) for flight in self._flights.values())
 
     def _start(self, label: str | None, hosts: Sequence[HostConfig], workers: frozenset[str]) -> None:
         left = max(0.1, self._end - LANDING_S - time.monotonic())
