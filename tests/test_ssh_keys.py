@@ -25,8 +25,7 @@ from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 
-# Of this test process only: others on this machine, which have it in their arguments, may run at the same time.
-SECRET = f"correct-horse-battery-{os.getpid()}"
+SECRET = "correct-horse-battery-staple"
 
 
 @contextmanager
@@ -54,17 +53,17 @@ def one_uuid(directory: Path) -> str:
     return row["gpu_uuid"]
 
 
-def encrypt(key: Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", SECRET, "-f", key], check=True)
+def encrypt(key: Path, secret: str = SECRET) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", secret, "-f", key], check=True)
 
 
-def assert_no_secret(directory: Path, *outputs: str) -> None:
+def assert_no_secret(directory: Path, *outputs: str, secret: str = SECRET) -> None:
     """Nowhere but in the command of config.ini and where the command has it from."""
     for text in outputs:
-        assert SECRET not in text
+        assert secret not in text
     for file in directory.rglob("*"):
         if file.is_file() and file.name not in ("config.ini", "secret"):
-            assert SECRET.encode() not in file.read_bytes(), file
+            assert secret.encode() not in file.read_bytes(), file
 
 
 @pytest.fixture
@@ -299,8 +298,10 @@ def test_no_process_log_or_report_has_a_secret_while_a_run_goes_on(
     """The host is this machine, and its nvidia-smi lists all processes with their environments."""
     key = keygen(tmp_path / "key")
     private = key.read_text().splitlines()[1]
-    encrypt(key)
-    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    # Not that of the other tests, which have it in their arguments and may run at the same time.
+    secret = f"{SECRET}-{os.getpid()}"
+    encrypt(key, secret)
+    (tmp_path / "secret").write_text(f"{secret}\n")
     (tmp_path / "answer.xml").write_text(xml("watched"))
     host = gpu_hosts.add(f"ps axeww -o args >> {tmp_path}/processes; cat {tmp_path}/answer.xml")
     command = f"cat {tmp_path}/secret"
@@ -315,7 +316,7 @@ def test_no_process_log_or_report_has_a_secret_while_a_run_goes_on(
     assert "gpumon_static" in (tmp_path / "processes").read_text()
     for one in done:
         assert private not in one.stdout + one.stderr
-    assert_no_secret(tmp_path, *(one.stdout + one.stderr for one in done))
+    assert_no_secret(tmp_path, *(one.stdout + one.stderr for one in done), secret=secret)
 
 
 def test_what_a_run_is_made_of_shows_no_secret_in_a_traceback(tmp_path: Path) -> None:
