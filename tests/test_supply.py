@@ -280,18 +280,18 @@ def test_groups_are_counted_for_themselves(tmp_path: Path) -> None:
     assert [(row.group, row.gpus, row.none_free) for row in lab.rows()] == [(None, 2, 0.0)]
 
 
-def test_a_repaired_history_counts_no_time_twice(tmp_path: Path) -> None:
+def test_a_dropped_run_stands_for_no_time(tmp_path: Path) -> None:
     lab = Lab(tmp_path, "node1")
     busy = reading("node1", (taken(0, "a"),))
     for hour in (0.0, 1.0, 2.0, 3.0, 4.0, 5.0):
         lab.run(hour, busy)
     record.drop_after(lab.config, lab.start + timedelta(hours=2), lab.start + timedelta(hours=3))
-    for hour in (3.5, 4.5):
+    for hour in (5.5, 6.5):
         lab.run(hour, busy)
     (row,) = lab.rows()
-    # Three hours before the cut, and one after it; the half hour in between has no run to continue from.
+    # Three hours before the cut, and one from 5:30 on: the dropped run of 5:00 stands for nothing.
     assert row.known_days * 24 == pytest.approx(4)
-    assert row.coverage == pytest.approx(4 / 4.5)
+    assert row.coverage == pytest.approx(4 / 6.5)
 
 
 def test_the_change_is_that_against_the_period_before(tmp_path: Path) -> None:

@@ -18,7 +18,14 @@ _KINDS = {
     "TEXT": ("text", "null"),
 }
 """What SQLite may have stored in a column of that kind."""
-_REFERENCES = {"host": "hosts", "model": "models", "gpu": "gpus", "user": "users", "crew": "crews"}
+_REFERENCES = {
+    "host": "hosts",
+    "model": "models",
+    "gpu": "gpus",
+    "user": "users",
+    "crew": "crews",
+    "counted_as": "models",
+}
 """Columns that hold the number of a row elsewhere."""
 
 

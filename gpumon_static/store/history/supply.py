@@ -112,7 +112,7 @@ def supply(
             held_by=held.get((key[0], "" if groups is None else group_names[key[1]]), ()),
         )
         for key, sizes in _sizes(connection, known).items()
-        if key in sums and (key[1] == ALL_HOSTS) == (groups is None)
+        if key in sums and key[0] in models and key[1] in (group_names if groups is not None else {ALL_HOSTS})
     ]
     return SupplyAnswer(known, length, found)
 
