@@ -5,7 +5,7 @@
   const root = document.documentElement;
   const places = document.getElementsByClassName("data-time");
   const banner = document.querySelector(".banner");
-  let ahead = 0; // of the reader's clock, in milliseconds
+  let ahead = 0; // the server's clock of the reader's, in milliseconds
 
   // The page cannot have been made after now, whatever a clock says.
   const now = () => Math.max(Date.now() + ahead, Date.parse(document.body.dataset.made));
@@ -16,8 +16,9 @@
   function learn(answer, sent) {
     const there = Date.parse(answer.headers.get("Date") ?? "");
     if (Number.isNaN(there)) return;
-    // A header has whole seconds: half of one more is the best guess.
-    ahead = there + 500 - (sent + Date.now()) / 2;
+    // A header has whole seconds: half of one more is the best guess. A cache in between says how long it kept the answer.
+    const kept = 1000 * (Number(answer.headers.get("Age")) || 0);
+    ahead = there + kept + 500 - (sent + Date.now()) / 2;
     update();
   }
 

@@ -38,40 +38,13 @@
     if (field("me")) field("me").value = me;
   }
 
-  // A word of the search is looked for in what is listed of a GPU and, from three letters on, in its tooltip. One or two
-  // digits are the index of a GPU: every model has a 4 in its name somewhere.
-  function wordMatcher(word) {
-    if (/^\d{1,2}(:\d{0,2})?$/.test(word)) return (gpu) => gpu.index === word || gpu.index.startsWith(`${word}:`);
-    const isLong = word.length >= 3;
-    return (gpu) => gpu.text.includes(word) || (isLong && (hostDetail(gpu.host).includes(word) || detail(gpu).includes(word)));
-  }
-
-  // Users, processes, jobs, UUID and faults, as the tooltip has them: markup of the server's, read when it is asked for.
-  const VALUES = /<dd><bdi class="copyable">([^<]*)|(?<!<dd>)<bdi[^>]*>([^<]*)|<li[^>]*>(?:<i [^>]*><\/i> )?<b>([^<]*)|<tr[^>]*><td>(\d+)/g;
-
-  function detail(gpu) {
-    if (gpu.detail !== undefined) return gpu.detail;
-    const source = document.getElementById(gpu.anchor)?.querySelector("noscript, script")?.textContent ?? "";
-    const words = [...source.matchAll(VALUES)].map(([, ...groups]) => groups.find((group) => group !== undefined));
-    return (gpu.detail = words.join(" ").replaceAll("&amp;", "&").toLowerCase());
-  }
-
-  function hostDetail(host) {
-    if (host.detail !== undefined) return host.detail;
-    const lines = document.getElementById(host.anchor)?.querySelectorAll(".software, .fault, .reason") ?? [];
-    return (host.detail = [...lines].map((line) => line.textContent).join(" ").toLowerCase());
-  }
-
-  const inHost = (host) => (word) => host.text.includes(word) || (word.length >= 3 && hostDetail(host).includes(word));
-  const words = () => (state.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-
   // What is asked for, one condition each: in words, and what it makes of a GPU; a host without any has a say in two.
   function conditions() {
     const least = gpumon.offers.mib(Number(state.mem) || 0);
-    const found = words().map(wordMatcher);
+    const words = (state.q ?? "").toLowerCase().split(/\s+/).filter(Boolean).map(gpumon.search);
     const never = () => false;
     return [
-      { name: "q", text: `“${state.q}”`, gpu: (gpu) => found.every((is) => is(gpu)), host: (host) => words().every(inHost(host)) },
+      { name: "q", text: `“${state.q}”`, gpu: (gpu) => words.every((word) => word.inGpu(gpu)), host: (host) => words.every((word) => word.inHost(host)) },
       { name: "free", text: "free", gpu: (gpu) => gpu.kind === "free", host: never },
       { name: "model", text: state.model, gpu: (gpu) => isOf(gpu, state.model), host: never },
       { name: "group", text: `group ${state.group}`, gpu: (gpu) => gpu.host.group === state.group, host: (host) => host.group === state.group },

@@ -45,6 +45,14 @@
     event.preventDefault();
     history.replaceState(null, "", `${location.search}#${anchor}`);
   });
+  // An address with a host or GPU in it: the browser goes there by itself, unless it is hidden.
+  function arrive() {
+    const anchor = decodeURIComponent(location.hash.slice(1));
+    if (anchor.startsWith("host-") && document.getElementById(anchor)?.checkVisibility() !== true) go(anchor);
+  }
+
+  addEventListener("load", arrive);
+  addEventListener("hashchange", arrive);
   gpumon.on("filter", update);
   update();
 })();

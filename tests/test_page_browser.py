@@ -58,7 +58,7 @@ def outside(page: Page, tooltip: Locator) -> list[float]:
 
 def test_the_page_says_how_many_gpus_are_free_and_what_each_host_has(open_page: OpenPage) -> None:
     page = open_page(html_of(*LAB)).page
-    expect(page.locator(".free-count")).to_have_text("1 of 10 GPUs free")
+    expect(page.locator(".free-count")).to_have_text("1 of 10 GPUs free + 5 slices")
     expect(page.locator(".host-name")).to_have_text(["node1", "node2", "node10"])
     expect(page.locator(".card.free")).to_have_count(1 + 5)
     expect(page.locator(".card.busy")).to_have_count(1 + 2 + 5)

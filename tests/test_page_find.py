@@ -194,6 +194,14 @@ def test_a_link_to_a_host_clears_what_hides_it_and_no_more(page: Page) -> None:
     assert query(page) == "?free=1"
 
 
+@pytest.mark.parametrize("query", ["?q=node1", "?view=table", "?free=1"])
+def test_an_address_with_a_gpu_in_it_leads_there_whatever_hides_it(open_page: OpenPage, query: str) -> None:
+    page = open_page(page_of(lab()), viewport={"width": 1000, "height": 500}).page
+    page.goto(f"{page.url}{query}#host-node2:2")
+    row = "tr[data-card='host-node2:2']" if "table" in query else "[id='host-node2:2']"
+    expect(page.locator(row)).to_be_in_viewport()
+
+
 def test_a_link_to_a_host_leads_to_its_row_in_the_table(open_page: OpenPage) -> None:
     hosts = tuple(host_config(f"n{number}") for number in range(60))
     crowd = [reading(host.name, [busy_gpu(i) for i in range(8)]) for host in hosts[:-1]]

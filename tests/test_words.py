@@ -90,12 +90,12 @@ def test_a_bar_is_never_emptier_than_empty_or_fuller_than_full(
     assert words.share(part, whole) == percent
 
 
-def test_a_time_is_written_in_the_zone_of_the_lab() -> None:
+def test_a_time_is_written_in_utc_whatever_the_zone_of_the_collector() -> None:
     lab = timezone(timedelta(hours=9), "JST")
     read = datetime(2025, 11, 14, 23, 5, tzinfo=UTC)
     moment = words.moment(read, datetime(2025, 11, 15, 8, 10, tzinfo=lab), 15 * 60)
     assert (moment.text, moment.iso, moment.is_old) == (
-        "15 Nov 2025, 08:05 JST",
+        "14 Nov 2025, 23:05 UTC",
         "2025-11-14T23:05:00+00:00",
         False,
     )

@@ -31,8 +31,8 @@ STYLES = (
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
 SCRIPTS = (
-    "data.js offers.js age.js tooltip.js cards.js sorting.js filter.js places.js table.js picker.js people.js"
-    " visits.js theme.js copy.js chart.js history.js refresh.js kiosk.js"
+    "data.js offers.js age.js tooltip.js cards.js sorting.js search.js filter.js places.js table.js picker.js"
+    " people.js visits.js theme.js copy.js chart.js history.js refresh.js kiosk.js"
 ).split()
 
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"

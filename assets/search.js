@@ -1,0 +1,31 @@
+// One word of the search: whether it is found in a GPU, or in a host without any.
+gpumon.search = (() => {
+  "use strict";
+  const INDEX = /^\d{1,2}(:\d{0,2})?$/;
+  const LONG = 3; // letters from which on tooltips are searched too
+  // Users, processes, jobs, UUID and faults in the markup of a tooltip, which is the server's; labels and amounts are not.
+  const VALUES =
+    /<dd><bdi class="copyable">([^<]*)|(?<!<dd>)<bdi[^>]*>([^<]*)|<li[^>]*>(?:<i [^>]*><\/i> )?<b>([^<]*)|<tr[^>]*><td>(\d+)/g;
+
+  // The tooltips are in the page already, and read when a word asks for it.
+  function gpuDetail(gpu) {
+    if (gpu.detail !== undefined) return gpu.detail;
+    const source = document.getElementById(gpu.anchor)?.querySelector("noscript, script")?.textContent ?? "";
+    const values = [...source.matchAll(VALUES)].map(([, ...groups]) => groups.find((group) => group !== undefined));
+    return (gpu.detail = values.join(" ").replaceAll("&amp;", "&").toLowerCase());
+  }
+
+  function hostDetail(host) {
+    if (host.detail !== undefined) return host.detail;
+    const lines = document.getElementById(host.anchor)?.querySelectorAll(".software, .fault, .reason") ?? [];
+    return (host.detail = [...lines].map((line) => line.textContent).join(" ").toLowerCase());
+  }
+
+  return (word) => {
+    const inHost = (host) => host.text.includes(word) || (word.length >= LONG && hostDetail(host).includes(word));
+    // One or two digits are the index of a GPU: every model has a 4 in its name somewhere.
+    const isIndex = (gpu) => gpu.index === word || gpu.index.startsWith(`${word}:`);
+    const isInIt = (gpu) => gpu.text.includes(word) || inHost(gpu.host) || (word.length >= LONG && gpuDetail(gpu).includes(word));
+    return { inHost, inGpu: INDEX.test(word) ? isIndex : isInIt };
+  };
+})();
