@@ -1,4 +1,4 @@
-// Times in the reader's zone, and how old the data is. When two runs are missing, the page says so, loses its colours and
+// Times in the reader's zone, and how old the data is. When two runs are missing, the page reports it, loses its colours and
 // offers nothing. Ages go by the server's clock where it is known: a reader's own may be wrong.
 (() => {
   "use strict";

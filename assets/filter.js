@@ -166,7 +166,7 @@
     state = Object.fromEntries(NAMES.map((name) => [name, gpumon.params.get(name)]));
     for (const name of ["free", "mine"]) if (state[name] === "0") state[name] = "";
     const isNumber = state.mem === "" || Number(state.mem) > 0;
-    note = isNumber ? "" : `mem=${state.mem} is no amount in GB, and ignored`;
+    note = isNumber ? "" : `mem=${state.mem} is not an amount in GB: ignored`;
     if (!isNumber) state.mem = "";
     if (state.mem && field("mem")) offerMemory(field("mem"), state.mem);
     const groups = [...new Set(gpumon.hosts.map((host) => host.group).filter(Boolean))].sort(gpumon.byName);

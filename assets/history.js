@@ -147,7 +147,7 @@
     if (past.models.length) drawWeek();
   }
 
-  // Charts are drawn when they come into sight: on most visits nobody scrolls that far.
+  // Charts are drawn when they come into sight: on most visits they are not looked at.
   let isWanted = false;
   function start() {
     read();

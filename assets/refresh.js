@@ -1,5 +1,5 @@
 // Asks for the page again and puts in what has changed: scroll, search, focus and an open tooltip stay as they are.
-// Only while somebody looks, or waits for a notification; never while paused.
+// Only while the page is visible, or a notification is wanted; never while paused.
 (() => {
   "use strict";
   const seconds = Number(document.body.dataset.refresh);

@@ -108,7 +108,7 @@
   function showBell() {
     button.ariaPressed = String(isOn);
     const canNotify = "Notification" in window && Notification.permission === "granted";
-    const how = canNotify ? "a notification tells" : "the tab's title tells";
+    const how = canNotify ? "a notification reports" : "the tab's title reports";
     button.title = isOn ? `On: ${how} when more GPUs of this search are free` : "Tell me when more GPUs of this search are free";
     gpumon.watches = isOn;
   }

@@ -148,8 +148,8 @@ def test_a_log_of_rntop_is_added_and_its_bad_lines_are_named(place: Path) -> Non
     )
     assert done.stderr.splitlines() == [
         f"{place}/rntop.log: line 6: 1 columns, not 6",
-        f"{place}/rntop.log: line 7: 'banana' is no utilization",
-        f"{place}/rntop.log: line 9: '2025/13/45 09:00:00.000' is no time",
+        f"{place}/rntop.log: line 7: 'banana' is not a valid utilization",
+        f"{place}/rntop.log: line 9: '2025/13/45 09:00:00.000' is not a time",
         f"{place}/rntop.log: line 10: 7 columns, not 6",
     ]
     with sqlite3.connect(place / "data" / "history.db") as connection:

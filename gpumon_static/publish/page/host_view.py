@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpumon_static.survey.survey import Survey, SurveyedHost
 
 SAME_RUN = timedelta(minutes=5)
-"""Readings further apart than this come from different runs, so the older host says its own time."""
+"""Readings further apart than this come from different runs, so the older host shows its own time."""
 
 REASON_LETTERS = 300
 NOTE_LETTERS = 160
@@ -66,7 +66,7 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
     cards = build_cards(host, anchor, tier)
     last_cards = past.last_cards(host.name) if past and reading and not reading.ok else ()
     name, domain = split_name(host.name)
-    # A note is free text and may name people.
+    # A note is free text and may name users.
     note = host.config.note if tier is Tier.NAMES else None
     return HostView(
         anchor=anchor,
@@ -92,7 +92,7 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
 
 
 def _summary(host: SurveyedHost) -> str:
-    """Of hosts with several GPUs or slices; the card of a single one says it all."""
+    """Of hosts with several GPUs or slices; the card of a single one shows it."""
     sums = total([host])
     return f"{sums.free} of {sums.gpus} free{sums.more_free}" if sums.gpus > 1 or sums.slices else ""
 

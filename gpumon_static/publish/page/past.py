@@ -37,7 +37,7 @@ Who = Callable[[str], str]
 
 
 def namer(tier: Tier, key: bytes, shown: Mapping[str, str]) -> Who | None:
-    """Logins to what this page calls them; None where it tells no names."""
+    """Logins to what this page calls them; None where it shows no names."""
     if tier is Tier.COUNTS:
         return None
 
@@ -85,7 +85,7 @@ class PastView:
         return replace(card, since=since, holder=holder, ribbon=self.ribbon(gpu.spans), tooltip=tooltip)
 
     def _since(self, card: Card, gpu: GpuPast) -> Since | None:
-        """Nothing where the page's data and the history do not tell the same."""
+        """Nothing where the page's data and the history do not agree."""
         if KINDS.get(card.kind) != gpu.state:
             return None
         if card.kind is Kind.FREE:

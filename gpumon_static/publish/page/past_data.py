@@ -11,7 +11,7 @@ texts of one letter per point: 64 levels from nothing to `top`, a space where no
      "hour": 490123, "users": [...],
      "gpus": {"host-n1:0": [UTILIZATION, MEMORY, TEMPERATURE, POWER, most W, BANDS]}}
 
-BANDS is [slot, user, slot, user, ...]: from that quarter of an hour on; -1 is nobody.
+BANDS is [slot, user, slot, user, ...]: from that quarter of an hour on; -1 is no user.
 """
 
 from __future__ import annotations

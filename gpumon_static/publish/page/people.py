@@ -31,7 +31,7 @@ class _Held:
 
 
 def build_people(readings: Iterable[HostReading]) -> People:
-    """Most GPUs first. A GPU or slice that two people share counts for both, and once in the total."""
+    """Most GPUs first. A GPU or slice that two users share counts for both, and once in the total."""
     held: dict[Owner, _Held] = {}
     total = _Held()
     for host, index, processes in _taken(readings):
@@ -45,7 +45,7 @@ def build_people(readings: Iterable[HostReading]) -> People:
 
 
 def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[Process]]]:
-    """Host, index and processes of each card that somebody computes on."""
+    """Host, index and processes of each card with a compute process."""
     for reading in readings:
         if not reading.ok:
             continue

@@ -39,7 +39,7 @@ class Quantity:
 class Moment:
     iso: str
     text: str
-    """For people, and for readers without JavaScript; the browser adds the age."""
+    """For readers; the browser adds the age."""
     is_old: bool
 
 
@@ -282,7 +282,7 @@ class People:
     rows: tuple[Person, ...]
     total: Person
     count: int
-    """Of those rows that are people: what an ended process holds is nobody's."""
+    """Of those rows that are users: what an ended process holds belongs to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class IdleRow:
-    """A GPU that somebody holds without working on it."""
+    """A GPU that is held without work."""
 
     host: str
     anchor: str
@@ -358,7 +358,7 @@ class Page:
     """Folded away, so that a bad day does not push the cards off the screen."""
     hosts: tuple[HostView, ...]
     people: People | None
-    """None where the page tells no names."""
+    """None where the page shows no names."""
     tells_names: bool
     logins: Mapping[str, str]
     """The logins behind shown names, for who searches by theirs."""

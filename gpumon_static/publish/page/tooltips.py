@@ -1,4 +1,4 @@
-"""What a card tells when asked: its users, its processes and its facts. Capped, whatever a host lists."""
+"""The tooltip of a card: its users, its processes and its facts. Capped, whatever a host lists."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _memory_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
 
 
 def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
-    """Memory that is in use, and by nobody who could be asked to give it back."""
+    """Memory that is in use by no process of any user."""
     unaccounted = ghost_mib(gpu, cut, busy)
     gone = gone_mib((cut.mig if cut else gpu).processes)
     facts = [Fact("Held by no process", str(memory(unaccounted)))] if unaccounted else []

@@ -109,7 +109,7 @@ class HistoryError(GpumonError):
 
 
 class DamagedHistory(HistoryError):
-    """The file is no database any more, or a part of it is not."""
+    """The file is not a valid database, or its rows do not fit together."""
 
 
 @contextmanager
@@ -274,7 +274,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _code(error: Exception) -> int | None:
-    """The kind of error; SQLite's own number says in its other bits more than anybody asks for."""
+    """The kind of error; the other bits of SQLite's number are details."""
     number = getattr(error, "sqlite_errorcode", None)
     return None if number is None else number & 0xFF
 

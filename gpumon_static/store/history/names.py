@@ -1,7 +1,7 @@
 """The numbers behind names: hosts, models, users, and which GPU is which.
 
-A GPU is known by its UUID, wherever it is plugged in and whatever its host is called; where the driver tells
-none, by host and index. `crews` are the sets of users that held a GPU together.
+A GPU is known by its UUID, wherever it is plugged in and whatever its host is called; where the driver
+reports none, by host and index. `crews` are the sets of users that held a GPU together.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Names:
         """`taken`: those that this run has met already, so that two hosts never share one."""
         known = self.gpus.get(seen.uuid) if seen.uuid else None
         if known is None or known.id in taken:
-            # The UUID is told for the first time, or two hosts tell the same one.
+            # The UUID is reported for the first time, or by two hosts.
             place = place_key(host, seen.position, seen.slice)
             named_by_place = self.gpus.get(place)
             key = seen.uuid if seen.uuid and known is None else place

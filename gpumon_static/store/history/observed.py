@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 NOBODY = ""
-"""In the place of a user: memory or a process that belongs to nobody we know."""
+"""In the place of a user: memory or a process that belongs to an unknown user."""
 
 FREE, BUSY, HELD, UNKNOWN, DOWN, MISSED = range(6)
 """States as numbers. DOWN: the host did not answer. MISSED: there was no run; only spans have it."""

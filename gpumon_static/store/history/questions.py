@@ -1,4 +1,4 @@
-"""What people ask of the history: who used how much, how busy were the machines.
+"""Questions to the history: who used how much, how busy were the hosts.
 
 Answers come from the sums over hours and days, never from single samples: whole days by the day, the
 first day of a period, where it is cut, by the hour.
@@ -38,7 +38,7 @@ class Period:
 @dataclass(frozen=True, slots=True)
 class UserUse:
     user: str
-    """Empty: nobody we know."""
+    """Empty: an unknown user."""
     part: str | None
     """A host, group or model, where it was asked for."""
     busy_s: float
@@ -75,7 +75,7 @@ class GpuUse:
 
 
 Naming = Callable[[str, str], str]
-"""Host and model to the part that a user's hours are told by."""
+"""Host and model to the part that a user's hours are listed by."""
 
 
 def newest_run(connection: sqlite3.Connection) -> int | None:

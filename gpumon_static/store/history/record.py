@@ -2,7 +2,7 @@
 
 How time is counted: a sample stands for the time until the next one of that GPU, if that came as usual:
 within one and a half times the usual interval. If it did not, a run was missed: the sample stands for one
-interval, and the rest is nobody's, neither idle nor used. The usual interval is `site.interval`, or the
+interval, and the rest is unknown, neither idle nor used. The usual interval is `site.interval`, or the
 median of the last runs where that is longer. What has been counted once is never counted again.
 """
 
@@ -156,7 +156,7 @@ def usual_interval(connection: sqlite3.Connection, configured: int) -> int:
 
 
 def _follow_renamed_hosts(ledger: Ledger, seen: Iterable[HostSighting]) -> None:
-    """A host nobody has heard of, with all the GPUs of one that is no longer asked, is that one."""
+    """A new host with all the GPUs of one that is no longer asked, is that one."""
     asked = {host.host for host in seen}
     for host in seen:
         uuids = {gpu.uuid for gpu in host.gpus or () if gpu.uuid and gpu.slice is None}

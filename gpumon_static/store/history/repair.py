@@ -66,7 +66,7 @@ def drop_after(path: Path, at: int, now: datetime, interval_s: int) -> Dropped |
 
 
 def _first_hour_after(connection: sqlite3.Connection, at: int) -> int | None:
-    """Single runs are kept for a week only; of what is older the hours tell, and then the days."""
+    """Single runs are kept for a week only; what is older is kept by the hour, and then by the day."""
     (run,) = connection.execute("SELECT min(at) FROM runs WHERE at > ?", (at,)).fetchone()
     (hour,) = connection.execute("SELECT min(hour) FROM gpu_hours WHERE hour > ?", (at // HOUR,)).fetchone()
     (day,) = connection.execute("SELECT min(day) FROM gpu_days WHERE day > ?", (at // DAY,)).fetchone()

@@ -177,7 +177,7 @@ def _row(cells: list[str]) -> LogRow:
         raise ValueError(f"{len(cells)} columns, not {len(HEADER)}")
     time, node, *numbers = cells
     if not node or "/" in node or not node.isprintable():
-        raise ValueError(f"{node!r} is no node")
+        raise ValueError(f"{node!r} is not a host name")
     at = _time(time)
     index, utilization, used, total = (
         _number(text, name) for text, name in zip(numbers, HEADER[2:], strict=True)
@@ -192,14 +192,14 @@ def _time(text: str) -> int:
     try:
         return int(datetime.fromisoformat(text.replace("/", "-")).timestamp())
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is no time") from None
+        raise ValueError(f"{text!r} is not a time") from None
 
 
 def _number(text: str, name: str) -> int:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no {name}") from None
+        raise ValueError(f"{text!r} is not a valid {name}") from None
     if not 0 <= value < 2**31:
-        raise ValueError(f"{text!r} is no {name}")
+        raise ValueError(f"{text!r} is not a valid {name}")
     return round(value)

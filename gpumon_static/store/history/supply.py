@@ -73,7 +73,7 @@ class ModelSupply:
     week: Mapping[int, WeekHour]
     """By the hour of the week, from Monday on; hours are kept for history.keep_hours."""
     held_by: tuple[tuple[str, float], ...]
-    """User and seconds held idle, most first. The name is empty for nobody we know."""
+    """User and seconds held idle, most first. The name is empty for an unknown user."""
 
 
 class SupplyAnswer(NamedTuple):
