@@ -219,6 +219,21 @@ def test_without_any_process_to_be_had_the_hosts_are_asked_all_the_same(
     assert [reading.status for reading in found] == [Status.OK] * len(GOOD)
 
 
+def test_workers_that_end_at_once_are_not_started_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with an installation that is half replaced: the hosts are asked without them."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os, sys\nif {processes.WORKER!r} in sys.orig_argv:\n"
+        f"    open(r'{tmp_path}/started', 'a').write('x')\n    os._exit(3)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    factory = ReaderFactory(Path("config.ini"), hosts(*GOOD), lambda: NOW)
+    found = engines.ask(factory, FetchConfig())
+    assert [reading.status for reading in found] == [Status.OK] * len(GOOD)
+    assert len((tmp_path / "started").read_text()) == processes.MOST_NEVER_BEGAN
+
+
 def test_threads_that_cannot_be_started_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     start = threading.Thread.start
     running: list[threading.Thread] = []

@@ -42,6 +42,8 @@ MOST_START_S = 10.0
 GRACE_S = 1.0
 """For the readings that the workers themselves give up at the deadline."""
 FAREWELL_S = 0.5
+MOST_NEVER_BEGAN = 3
+"""Workers that end before they ask a host."""
 MOST_ALONE = 8
 """Workers for second tries, beside the others."""
 
@@ -60,6 +62,8 @@ class _Worker:
     process: subprocess.Popen[bytes]
     channel: Channel
     heard: float
+    has_begun: bool = False
+    """It has asked a host."""
     asking: set[str] = field(default_factory=set)
     parsing: str | None = None
     parsing_since: float = 0.0
@@ -100,6 +104,7 @@ class _Watch:
         self._workers: set[_Worker] = set()
         self._selector = selectors.DefaultSelector()
         self._strikes: dict[str, int] = {}
+        self._never_began = 0
         self._done: dict[str, HostReading] = {}
         self._programs = Programs()
         self._secrets = Secrets(self._programs)
@@ -193,6 +198,7 @@ class _Watch:
             if one.hosts.pop(message.host, None):
                 self._finish(replace(message, fetched_at=self._factory.clock()))
         elif isinstance(message, Asking):
+            one.has_begun = True
             one.asking.add(message.host)
             self._start_clock()
         elif isinstance(message, Parsing):
@@ -229,7 +235,10 @@ class _Watch:
         one.channel.close()
         suspects = {one.parsing} if one.parsing in one.hosts else one.asking & one.hosts.keys()
         innocent = [host for name, host in one.hosts.items() if name not in suspects]
-        if innocent:
+        self._never_began += not one.has_begun
+        if self._never_began >= MOST_NEVER_BEGAN:
+            self._cannot_start(innocent)
+        elif innocent:
             self._queue.append(innocent)
         for name in suspects:
             host = one.hosts[name or ""]
@@ -240,6 +249,13 @@ class _Watch:
                 self._fail(host, Status.BAD_OUTPUT, f"gave up: the reader {how} on its answer, twice")
             else:
                 self._fail(host, Status.ERROR, f"gave up: the reader {how} while asking it, twice")
+
+    def _cannot_start(self, hosts: Sequence[HostConfig]) -> None:
+        """Workers end before they begin: others would too."""
+        if not self._done:
+            raise CannotStart
+        for host in hosts:
+            self._fail(host, Status.ERROR, "cannot start a process to ask it: it ends at once")
 
     def _give_up(self) -> None:
         told = f"the run's deadline of {self._config.deadline:g} s came first"
@@ -260,4 +276,8 @@ class _Watch:
             with suppress(OSError):
                 talk()
 
-        threading.Thread(target=quietly, daemon=True).start()
+        try:
+            threading.Thread(target=quietly, daemon=True).start()
+        except RuntimeError:
+            # No thread can be started: the others wait for this one then.
+            quietly()
