@@ -61,10 +61,6 @@ class Lab:
                 transport.close()
 
 
-# One lab for all of them, and one test reads the log that another one had written.
-pytestmark = pytest.mark.xdist_group("top")
-
-
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     directory = tmp_path_factory.mktemp("top")
