@@ -98,8 +98,9 @@ def test_a_host_that_hangs_up(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
         def hang_up() -> None:
             while True:
                 try:
-                    server.accept()[0].close()
+                    connection, _ = server.accept()
                     tries.append(time.monotonic())
+                    connection.close()
                 except OSError:
                     return
 

@@ -97,6 +97,7 @@ def test_it_shows_the_lab_and_goes_on_over_the_same_connections(lab: Lab) -> Non
         assert terminal.is_restored
     # Two hosts answer, over one connection each; render-01 is logged in to, and its driver is broken.
     assert lab.connections - before == 3
+    assert_log_of_rntop(log)
 
 
 def wait_until(holds: Any, terminal: Terminal, seconds: float = 60) -> None:
@@ -106,14 +107,17 @@ def wait_until(holds: Any, terminal: Terminal, seconds: float = 60) -> None:
         assert time.monotonic() < end, terminal.screen
 
 
-def test_the_log_is_rntops(lab: Lab) -> None:
-    with (lab.directory / "same.log").open(newline="") as file:
+def assert_log_of_rntop(log: Path) -> None:
+    with log.open(newline="") as file:
         logged = list(csv.reader(file))
     assert logged[0] == "timestamp,node,index,utilization,memory_used,memory_total".split(",")
     assert {row[1] for row in logged[1:]} == {"chem-01", "chem-02"}
     for row in logged[1:]:
         assert re.fullmatch(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}", row[0])
         assert all(cell.isdecimal() for cell in row[2:])
+
+
+def test_what_is_not_known_has_no_row_in_the_log() -> None:
     known = reading("n1", [busy_gpu(0), gpu(1, utilization=None)])
     at = known.fetched_at.astimezone()
     assert rows(known) == [f"{at:%Y/%m/%d %H:%M:%S}.000,n1,0,97,41000,81920"]
