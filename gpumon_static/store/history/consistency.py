@@ -9,8 +9,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
+from gpumon_static.store.history.observed import MISSED
+
 ODD = (AttributeError, LookupError, TypeError, ValueError, OverflowError, StopIteration)
 """What reading rows that do not fit together raises."""
+
+MOST = 2**53
+"""Sums of centuries are less, and what is more cannot be added to."""
 
 _KINDS = {
     "INTEGER": ("integer", "null"),
@@ -44,6 +49,8 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
         for _, column, kind, *_ in columns:
             if kind in _KINDS:
                 yield from _of_another_kind(connection, table, column, kind)
+            if kind in ("INTEGER", "REAL"):
+                yield from _out_of_range(connection, table, column)
             if column in _REFERENCES:
                 yield from _not_there(connection, table, column)
     for (members,) in connection.execute("SELECT members FROM crews"):
@@ -58,6 +65,13 @@ def _of_another_kind(connection: sqlite3.Connection, table: str, column: str, ki
     query = f"SELECT 1 FROM {table} WHERE typeof({column}) NOT IN ({marks}) LIMIT 1"  # noqa: S608 (our own names)
     if connection.execute(query, right).fetchone():
         yield f"in a row of {table}, {column} is not {kind}"
+
+
+def _out_of_range(connection: sqlite3.Connection, table: str, column: str) -> Iterator[str]:
+    least, most = (0, MISSED) if column.endswith("state") else (-MOST, MOST)
+    query = f"SELECT 1 FROM {table} WHERE {column} NOT BETWEEN ? AND ? LIMIT 1"  # noqa: S608 (our own names)
+    if connection.execute(query, (least, most)).fetchone():
+        yield f"in a row of {table}, {column} is out of range"
 
 
 def _not_there(connection: sqlite3.Connection, table: str, column: str) -> Iterator[str]:
