@@ -15,7 +15,7 @@ from gpumon_static.config.choose import choose
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.model import HostReading, Status
 from gpumon_static.notify.run import notify
-from gpumon_static.store import lock
+from gpumon_static.store import lock, snapshot
 from gpumon_static.store.private import make_private
 from gpumon_static.text import Say
 from gpumon_static.times import Clock
@@ -35,8 +35,6 @@ def fetch(
     with lock.only_one(config.paths.data / "fetch.lock", clock()):
         if too_long := budget_warning(config, hosts):
             say(too_long)
-        from gpumon_static.store import snapshot  # pandas: not before the lock is ours
-
         others = _readings_of_others(config, hosts) if only else {}
         factory = ReaderFactory(config.path, in_turn(hosts, last_statuses(config.csv_path)), clock)
         asked = {r.host: r for r in ask(factory, config.fetch, on_reading=on_reading, say=say)}
@@ -67,8 +65,6 @@ def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> tuple[HostC
 
 
 def _readings_of_others(config: Config, asked: Sequence[HostConfig]) -> dict[str, HostReading]:
-    from gpumon_static.store import snapshot
-
     if not config.csv_path.exists():
         return {}
     mine = {host.name for host in asked}

@@ -18,7 +18,6 @@ from itertools import islice
 from typing import NoReturn, TypeVar
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers.expat import ExpatError, ParserCreate
-from xml.sax.saxutils import escape, unescape
 
 from gpumon_static.collect.values import known
 from gpumon_static.errors import HostError
@@ -41,6 +40,8 @@ _END = re.compile(r"nvidia_smi_log\s*>")
 _CLOSES = re.compile(r"</(?:\w{1,20}:)?$")
 _SCHEMA = re.compile(r"nvsmi_device_v(\d{1,4})\.dtd")
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# The ampersand last: what is read is undone in this order, and done in the other.
+_ENTITIES = (("<", "&lt;"), (">", "&gt;"), ("&", "&amp;"))
 _BARE_AMPERSAND = re.compile(r"&(?!#?\w{1,8};)")
 
 # What nvidia-smi prints instead of XML, and what that means. Its exit status is not reliable: 255 is
@@ -215,9 +216,18 @@ def _repaired(document: str) -> str:
         end = document.find("</process_name>", start)
         if end < 0:
             break
-        parts += [document[done:start], escape(unescape(document[start:end]))]
+        parts += [document[done:start], _escaped(document[start:end])]
         done = end
     return _BARE_AMPERSAND.sub("&amp;", "".join([*parts, document[done:]]))
+
+
+def _escaped(name: str) -> str:
+    """A name as XML has it; parts of it may be escaped already."""
+    for mark, entity in _ENTITIES:
+        name = name.replace(entity, mark)
+    for mark, entity in reversed(_ENTITIES):
+        name = name.replace(mark, entity)
+    return name
 
 
 def _no_document(stdout: str, stderr: str, exit_status: int) -> HostError:
