@@ -9,10 +9,10 @@ import argparse
 import signal
 import sys
 
-from bench import fetch, history, page, probe
+from bench import fetch, growth, history, page, probe, targets
 from bench.measure import BenchError
 
-BENCHES = {"fetch": fetch, "probe": probe, "history": history, "page": page}
+BENCHES = {"fetch": fetch, "probe": probe, "history": history, "growth": growth, "page": page}
 
 
 def main() -> int:
@@ -30,6 +30,8 @@ def main() -> int:
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    finally:
+        targets.print_table()
     return 0
 
 

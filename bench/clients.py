@@ -4,13 +4,18 @@ Each way asks the hosts for the same, parses nothing and prints how many answere
 
 paramiko           an SSHClient per host; known_hosts is read once
 paramiko-load      the same, but each client reads known_hosts, as paramiko's examples do
+asyncssh           asyncssh on one event loop, with its own key exchange, as gpustat-web asks
+asyncssh-curve25519  the same, with the key exchange that paramiko takes
+ancestor           one host after the other; a connection for nvidia-smi, and one for each PID's owner
 ssh                the ssh program, which takes a post-quantum key exchange: most of its cost
 ssh-curve25519     the ssh program with the key exchange that paramiko takes
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +27,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import paramiko
 
+SMI, PS = "nvidia-smi -q -x", "ps -eo pid,uid,etime,stat,user:32,comm"
 LAST_TAG = b"</nvidia_smi_log>"
 LAST_WORD = b" end"
 """Of the probe, whose XML is packed."""
@@ -60,6 +66,15 @@ class Job:
         return self._ask(client, address)
 
     def _ask(self, client: paramiko.SSHClient, address: str) -> bool:
+        self._connect(client, address)
+        try:
+            xml = client.exec_command(SMI)[1].read()
+            processes = client.exec_command(PS)[1].read()
+        finally:
+            client.close()
+        return LAST_TAG in xml and b"PID" in processes
+
+    def _connect(self, client: paramiko.SSHClient, address: str) -> None:
         client.connect(
             address,
             self.port,
@@ -71,12 +86,51 @@ class Job:
             banner_timeout=60,
             auth_timeout=60,
         )
+
+    def by_ancestor(self, address: str) -> bool:
+        xml = self._connected(address, SMI)
+        pids = re.findall(rb"<pid>(\d+)</pid>", xml)
+        owners = [self._connected(address, f"ps -o user= -p {pid.decode()}") for pid in pids]
+        return LAST_TAG in xml and len(owners) == len(pids)
+
+    def _connected(self, address: str, command: str) -> bytes:
+        import paramiko
+
+        client = paramiko.SSHClient()
+        client.set_missing_host_key_policy(paramiko.AutoAddPolicy())
+        self._connect(client, address)
         try:
-            xml = client.exec_command("nvidia-smi -q -x")[1].read()
-            processes = client.exec_command("ps -eo pid,uid,etime,stat,user:32,comm")[1].read()
+            return client.exec_command(command)[1].read()
         finally:
             client.close()
-        return LAST_TAG in xml and b"PID" in processes
+
+    async def by_asyncssh(self, address: str, known_hosts: object, **more: object) -> bool:
+        import asyncssh
+
+        async with asyncssh.connect(
+            address,
+            self.port,
+            username=self.user,
+            client_keys=[self.key],
+            known_hosts=known_hosts,
+            agent_path=None,
+            config=None,
+            **more,
+        ) as connection:
+            xml = await connection.run(SMI, encoding=None)
+            processes = await connection.run(PS, encoding=None)
+        return LAST_TAG in (xml.stdout or b"") and b"PID" in (processes.stdout or b"")
+
+    async def all_by_asyncssh(self, **more: object) -> int:
+        import asyncssh
+
+        places, known_hosts = asyncio.Semaphore(self.workers), asyncssh.read_known_hosts(self.known_hosts)
+
+        async def ask(address: str) -> bool:
+            async with places:
+                return await self.by_asyncssh(address, known_hosts, **more)
+
+        return sum(await asyncio.gather(*map(ask, self.addresses)))
 
     def by_ssh_curve25519(self, address: str) -> bool:
         return self.by_ssh(address, "KexAlgorithms=curve25519-sha256")
@@ -101,12 +155,17 @@ def main(way: str, job_file: str) -> None:
     ways = {
         "paramiko": job.by_paramiko,
         "paramiko-load": job.by_paramiko_load,
+        "ancestor": job.by_ancestor,
         "ssh": job.by_ssh,
         "ssh-curve25519": job.by_ssh_curve25519,
     }
+    if way.startswith("asyncssh"):
+        more = {"kex_algs": "curve25519-sha256"} if way.endswith("curve25519") else {}
+        print(asyncio.run(job.all_by_asyncssh(**more)))
+        return
     if way == "paramiko":
         assert job.host_keys  # read before the threads start
-    with ThreadPoolExecutor(job.workers) as pool:
+    with ThreadPoolExecutor(1 if way == "ancestor" else job.workers) as pool:
         print(sum(pool.map(ways[way], job.addresses)))
 
 

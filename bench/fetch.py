@@ -11,6 +11,7 @@ from functools import partial
 from bench import measure
 from bench.lab import FETCH, GPUS, Lab, Run, open_lab
 from bench.measure import Usage
+from bench.targets import compare
 
 HEAVY_IMPORTS = "import paramiko, pandas, jinja2"
 OURS, BARE = "gpumon-static fetch", "bare paramiko"
@@ -18,13 +19,23 @@ FEW = 50
 """With fewer hosts the start is most of a run, and what is left without it is noise."""
 LOADING = "paramiko, load_host_keys"
 SSH, SSH_CURVE = "ssh program", "ssh program, curve25519"
+ASYNC, ASYNC_CURVE = "asyncssh", "asyncssh, curve25519"
+CLICK, HELP = "import click", "gpumon-static --help"
+WAY_OF_OLD = "one by one, a login per PID"
+LEAST_HELP_ROUNDS = 9
+"""A start is short: of few rounds the median is noise."""
+OVER_BARE, OVER_CLICK = 1.4, 1.6
+"""Fetch to bare paramiko, the start of both not counted; `--help` to the import of click."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--hosts", type=int, default=100, help="how many hosts  [default: %(default)s]")
+    parser.add_argument("--hosts", type=int, default=400, help="how many hosts  [default: %(default)s]")
     parser.add_argument("--workers", type=int, default=64, help="hosts asked at once  [default: %(default)s]")
     parser.add_argument(
         "--rounds", type=int, default=3, help="medians are of so many  [default: %(default)s]"
+    )
+    parser.add_argument(
+        "--ancestor-hosts", type=int, default=4, help="asked one by one  [default: %(default)s]"
     )
     parser.add_argument(
         "--known-hosts", type=int, default=10_000, help="hashed entries  [default: %(default)s]"
@@ -39,7 +50,9 @@ def run(given: argparse.Namespace) -> None:
             "The sshds run on the same cores, and wall time has their work in it: look at the client's CPU.\n"
         )
         one = _start(lab, given)
+        _help(given)
         _clients(lab, given, one)
+        _one_by_one(lab, given)
         _known_hosts(lab, given)
 
 
@@ -50,9 +63,10 @@ def _start(lab: Lab, given: argparse.Namespace) -> dict[str, Usage]:
     usages = measure.in_turn(
         {
             HEAVY_IMPORTS: lambda: measure.run([sys.executable, "-c", HEAVY_IMPORTS]),
-            "gpumon-static --help": lambda: measure.run([FETCH, "--help"]),
             BARE: one.by_paramiko,
             OURS: one.by_gpumon,
+            ASYNC: one.by_asyncssh,
+            ASYNC_CURVE: one.by_asyncssh_curve25519,
             SSH: one.by_ssh,
             SSH_CURVE: one.by_ssh_curve25519,
         },
@@ -62,11 +76,23 @@ def _start(lab: Lab, given: argparse.Namespace) -> dict[str, Usage]:
     return usages
 
 
+def _help(given: argparse.Namespace) -> None:
+    jobs = {
+        CLICK: lambda: measure.run([sys.executable, "-c", CLICK]),
+        HELP: lambda: measure.run([FETCH, "--help"]),
+    }
+    usages = measure.in_turn(jobs, max(LEAST_HELP_ROUNDS, given.rounds))
+    _print_table("Nothing but the start", usages, 1)
+    compare(f"{HELP} to {CLICK}", usages[HELP].cpu_s / usages[CLICK].cpu_s, OVER_CLICK, "x")
+
+
 def _clients(lab: Lab, given: argparse.Namespace, one: Mapping[str, Usage]) -> None:
     many = lab.run("many", given.hosts, given.workers)
     jobs = {
         BARE: many.by_paramiko,
         OURS: many.by_gpumon,
+        ASYNC: many.by_asyncssh,
+        ASYNC_CURVE: many.by_asyncssh_curve25519,
         SSH: many.by_ssh,
         SSH_CURVE: many.by_ssh_curve25519,
     }
@@ -75,6 +101,14 @@ def _clients(lab: Lab, given: argparse.Namespace, one: Mapping[str, Usage]) -> N
     if given.hosts >= FEW:
         further = {name: (u.cpu_s - one[name].cpu_s) / (given.hosts - 1) for name, u in usages.items()}
         _print_further(further)
+        compare(f"fetch to bare paramiko, {given.hosts} hosts", further[OURS] / further[BARE], OVER_BARE, "x")
+
+
+def _one_by_one(lab: Lab, given: argparse.Namespace) -> None:
+    """The ancestor's way takes so long that a few hosts have to do."""
+    few = lab.run("few", given.ancestor_hosts, 1)
+    usages = measure.in_turn({BARE: few.by_paramiko, WAY_OF_OLD: few.by_ancestor}, 1)
+    _print_table(f"{given.ancestor_hosts} hosts", usages, given.ancestor_hosts)
 
 
 def _known_hosts(lab: Lab, given: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bench.targets import compare
 from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.model import Gpu, HostReading, Process
 from gpumon_static.publish.page.html import render_page
@@ -53,7 +54,8 @@ def run(given: argparse.Namespace) -> None:
     costs = {gpus: _adding_beside_plain(gpus, given.runs) for gpus in given.gpus}
     if len(costs) > 1:
         growth = costs[max(costs)] / costs[min(costs)]
-        print(f"per GPU from {min(costs)} to {max(costs)}: x {growth:.2f}, {_met(growth, FLAT, 'x')}")
+        figure = compare("adding a run: a GPU at most to one at least", growth, FLAT, "x")
+        print(f"per GPU from {min(costs)} to {max(costs)}: x {growth:.2f}, {figure}")
     for gpus in [number for number in given.gpus if number <= LARGE]:
         with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
             _asking(Path(directory), gpus, given.days)
@@ -65,17 +67,13 @@ def run(given: argparse.Namespace) -> None:
             _page(Path(directory), gpus)
 
 
-def _met(value: float, target: float, unit: str) -> str:
-    return f"target {target:g} {unit}: {'met' if value <= target else 'NOT MET'}"
-
-
 def _adding_beside_plain(gpus: int, runs: int) -> float:
     with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
         seconds = _adding(Path(directory), gpus, runs)
         plain = _plain_insert(Path(directory) / "plain.db", gpus)
     per_gpu = 1e6 * seconds / gpus
     beside = f"{1e6 * plain / gpus:.2f} µs (x {seconds / plain:.1f})"
-    target = _met(per_gpu, ADDING_US, "µs") if gpus == LARGE else ""
+    target = compare(f"adding a run, per GPU at {LARGE:,}", per_gpu, ADDING_US, "µs") if gpus == LARGE else ""
     print(f"{gpus:6} {1000 * seconds:9.1f} ms {per_gpu:5.1f} µs {beside:>23}   {target}")
     return per_gpu
 
@@ -85,9 +83,9 @@ def _adding(directory: Path, gpus: int, runs: int) -> float:
     costs = []
     for number in range(runs):
         at = START + timedelta(minutes=5 * number)
-        seen = sightings(_readings(gpus, at, number), config.busy)
+        seen = sightings(readings_of(gpus, at, number), config.busy)
         # The first one makes all the names; cron adds to what is there.
-        spent = _timed(lambda s=seen, t=at: record.record(config, s, t, _complain))  # type: ignore[misc]
+        spent = timed(lambda s=seen, t=at: record.record(config, s, t, complain))  # type: ignore[misc]
         costs += [spent] if number else []
     return statistics.median(costs)
 
@@ -104,7 +102,7 @@ def _plain_insert(path: Path, gpus: int) -> float:
             rows = ((1, gpu, 1, 1, 50, 40000, 60, 300) for gpu in range(gpus))
             connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
-    spent = statistics.median(_timed(insert) for _ in range(5))
+    spent = statistics.median(timed(insert) for _ in range(5))
     connection.close()
     return spent
 
@@ -115,18 +113,18 @@ def _asking(directory: Path, gpus: int, days: int) -> None:
     _fill_sums(path, gpus, days, newest)
     with reading(path) as connection:
         month = questions.period(connection, newest - 30 * DAY + 5 * HOUR, newest)
-        users = _timed(lambda: questions.users(connection, month))
-        parts = _timed(lambda: questions.users(connection, month, lambda host, _model: host))
-        hosts = _timed(lambda: questions.hosts(connection, month))
+        users = timed(lambda: questions.users(connection, month))
+        parts = timed(lambda: questions.users(connection, month, lambda host, _model: host))
+        hosts = timed(lambda: questions.hosts(connection, month))
         scan = "SELECT count(*), sum(busy_s) FROM user_days WHERE day >= ?"
-        plain = _timed(lambda: connection.execute(scan, (month.since // DAY,)).fetchall())
+        plain = timed(lambda: connection.execute(scan, (month.since // DAY,)).fetchall())
     print(
         f"\n{gpus} GPUs, {days} days of history, the month: by user {1000 * users:.0f} ms, by user and host"
         f" {1000 * parts:.0f} ms, by host {1000 * hosts:.0f} ms; a plain sum of them {1000 * plain:.0f} ms"
         f" (x {users / plain:.1f}, {parts / plain:.1f}, {hosts / plain:.1f})"
     )
     if gpus == LARGE:
-        print(_met(users, RANKING_S, "s"))
+        print(compare(f"the month's ranking, {LARGE:,} GPUs", users, RANKING_S, "s"))
 
 
 def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
@@ -135,7 +133,7 @@ def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
         names = Names(connection)
         for number in range(USERS):
             names.crew((f"user{number}",))
-        for host in _readings(gpus, START, 0):
+        for host in readings_of(gpus, START, 0):
             for seen in observed(host, BusyConfig()):
                 names.gpu(host.host, seen, int(START.timestamp()), set())
         for unit, size, count, end in (("day", DAY, days, newest), ("hour", HOUR, 24, newest - 29 * DAY)):
@@ -161,8 +159,8 @@ def _size(directory: Path) -> None:
     gpus, config = 80, _config(directory)
     for number in range(289):
         at = START + timedelta(minutes=5 * number)
-        seen = sightings(_readings(gpus, at, number), config.busy)
-        record.record(config, seen, at, _complain)
+        seen = sightings(readings_of(gpus, at, number), config.busy)
+        record.record(config, seen, at, complain)
     with reading(config.history_path) as connection:
         sizes = dict(connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
     kinds = {
@@ -187,12 +185,12 @@ def _page(directory: Path, gpus: int) -> None:
     """Bytes and CPU per GPU, of the page alone: the CSV is read already."""
     config = _config(directory)
     hosts = [f"node{number:04}" for number in range(gpus // GPUS_PER_HOST)]
-    config = replace(config, hosts=tuple(_host(name) for name in hosts))
+    config = replace(config, hosts=tuple(made_up_host(name) for name in hosts))
     for number in range(97):
         at = START + timedelta(minutes=15 * number)
-        seen = sightings(_readings(gpus, at, number), config.busy)
-        record.record(config, seen, at, _complain)
-    readings = list(_readings(gpus, at, number))
+        seen = sightings(readings_of(gpus, at, number), config.busy)
+        record.record(config, seen, at, complain)
+    readings = list(readings_of(gpus, at, number))
 
     def make(*, with_past: bool) -> str:
         past = None
@@ -205,7 +203,7 @@ def _page(directory: Path, gpus: int) -> None:
     told = []
     for with_past in (True, False):
         pages: list[str] = []
-        seconds = _timed(lambda w=with_past, p=pages: p.append(make(with_past=w)))  # type: ignore[misc]
+        seconds = timed(lambda w=with_past, p=pages: p.append(make(with_past=w)))  # type: ignore[misc]
         zipped = len(gzip.compress(pages[0].encode(), 6))
         told.append(
             f"{len(pages[0]) / gpus:5.0f} B, {zipped / gpus:4.0f} zipped, {1e6 * seconds / gpus:4.0f} µs"
@@ -213,11 +211,11 @@ def _page(directory: Path, gpus: int) -> None:
     print(f"{gpus:6} {told[0]:>34} {told[1]:>30}   per GPU")
 
 
-def _host(name: str) -> HostConfig:
+def made_up_host(name: str) -> HostConfig:
     return HostConfig(name, name, None, None, None, 10, 30, "paramiko", "strict", Path("known_hosts"))
 
 
-def _readings(gpus: int, at: datetime, number: int) -> Iterator[HostReading]:
+def readings_of(gpus: int, at: datetime, number: int) -> Iterator[HostReading]:
     chance = random.Random(number // 6)
     for first in range(0, gpus, GPUS_PER_HOST):
         yield HostReading(
@@ -248,12 +246,12 @@ def _config(directory: Path) -> Config:
     return Config(directory / "config.ini", (), FetchConfig(), paths, BusyConfig(), SiteConfig())
 
 
-def _timed(job: Callable[[], object]) -> float:
+def timed(job: Callable[[], object]) -> float:
     """CPU time: what else the machine does is not the question."""
     started = time.process_time()
     job()
     return time.process_time() - started
 
 
-def _complain(text: str) -> None:
+def complain(text: str) -> None:
     raise RuntimeError(text)

@@ -76,15 +76,24 @@ class Run:
     def by_paramiko_load(self) -> Usage:
         return self._by_client("paramiko-load")
 
+    def by_asyncssh(self) -> Usage:
+        return self._by_client("asyncssh")
+
+    def by_asyncssh_curve25519(self) -> Usage:
+        return self._by_client("asyncssh-curve25519")
+
+    def by_ancestor(self) -> Usage:
+        return self._by_client("ancestor")
+
     def by_ssh(self) -> Usage:
-        return self._by_client("ssh", count_children=True)
+        return self._by_client("ssh")
 
     def by_ssh_curve25519(self) -> Usage:
-        return self._by_client("ssh-curve25519", count_children=True)
+        return self._by_client("ssh-curve25519")
 
-    def _by_client(self, way: str, *, count_children: bool = False) -> Usage:
+    def _by_client(self, way: str) -> Usage:
         command: list[str | Path] = [sys.executable, "-m", "bench.clients", way, self.directory / "job.json"]
-        usage = measure.run(command, count_children=count_children)
+        usage = measure.run(command)
         self._check(way, int(usage.output))
         return usage
 

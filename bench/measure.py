@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-SAMPLE_S = 0.1
+SAMPLE_S = 0.05
 LONGEST_S = 1800
 # As under cron: a program that was run before is not compiled again.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -32,8 +32,9 @@ class Usage:
     output: str = ""
 
 
-def run(arguments: Sequence[str | Path], *, count_children: bool = False) -> Usage:
-    """`count_children`: the peak is that of the program and all its children together, by samples."""
+def run(arguments: Sequence[str | Path]) -> Usage:
+    """The peak is that of the program and all its children together, by samples: what the kernel reports is
+    never less than what this bench itself occupied when it started the program."""
     started = time.monotonic()
     words = [str(a) for a in arguments]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
@@ -41,7 +42,7 @@ def run(arguments: Sequence[str | Path], *, count_children: bool = False) -> Usa
     alarm = threading.Timer(LONGEST_S, process.kill)
     alarm.start()
     try:
-        with _peak_of_tree(process.pid if count_children else None) as peak:
+        with _peak_of_tree(process.pid) as peak:
             output = process.stdout.read()
             _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
@@ -54,8 +55,7 @@ def run(arguments: Sequence[str | Path], *, count_children: bool = False) -> Usa
     wall_s = time.monotonic() - started
     if process.returncode:
         raise BenchError(f"exit status {process.returncode} from: {' '.join(words)[:200]}")
-    peak_mb = max(usage.ru_maxrss / 1024, *peak)
-    return Usage(usage.ru_utime + usage.ru_stime, wall_s, peak_mb, output)
+    return Usage(usage.ru_utime + usage.ru_stime, wall_s, peak[0], output)
 
 
 def in_turn(jobs: Mapping[str, Callable[[], Usage]], rounds: int) -> dict[str, Usage]:
@@ -83,13 +83,13 @@ def _tell(text: str) -> None:
 
 
 @contextmanager
-def _peak_of_tree(pid: int | None) -> Iterator[list[float]]:
+def _peak_of_tree(pid: int) -> Iterator[list[float]]:
     """A list that ends up with the largest sum of memory seen; shared pages are counted once."""
     samples = [0.0]
     stop = threading.Event()
 
     def sample() -> None:
-        while pid is not None and not stop.wait(SAMPLE_S):
+        while not stop.wait(SAMPLE_S):
             samples[0] = max(samples[0], sum(_pss_mb(p) for p in _tree(pid)))
 
     thread = threading.Thread(target=sample, daemon=True)

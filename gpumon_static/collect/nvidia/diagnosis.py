@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 
 from gpumon_static.collect.nvidia.document import Texts, first, told
@@ -23,16 +24,20 @@ BUSY_PERCENT = 20
 """A link narrows, and a fan stops, on an idle card: these rules apply only to a card at work."""
 HOT_C = 80
 
-_CORE = (
-    "fb_memory_usage/used",
-    "memory_usage/used",
-    "utilization/gpu_util",
-    "temperature/gpu_temp",
-    "gpu_power_readings/instant_power_draw",
-    "gpu_power_readings/power_draw",
-    "power_readings/power_draw",
-    "performance_state",
+_CORE = tuple(
+    (path, *path.rpartition("/")[::2])
+    for path in (
+        "fb_memory_usage/used",
+        "memory_usage/used",
+        "utilization/gpu_util",
+        "temperature/gpu_temp",
+        "gpu_power_readings/instant_power_draw",
+        "gpu_power_readings/power_draw",
+        "power_readings/power_draw",
+        "performance_state",
+    )
 )
+"""Path, block and tag."""
 _VOLATILE = {
     "double_bit/total": "",
     "dram_uncorrectable": " in DRAM",
@@ -59,14 +64,20 @@ def with_inforom(gpus: Sequence[Gpu], around: str) -> list[Gpu]:
 
 
 def _says(gpu: Texts, *words: str) -> list[str]:
-    """The core readings that are these words instead of a value; also where a block is replaced by them."""
+    """The core readings that are these words instead of a value."""
+    return [tag for tag, word in _core_words(gpu) if word in words]
+
+
+@lru_cache(maxsize=1)
+def _core_words(gpu: Texts) -> list[tuple[str, str]]:
+    """Tag and word of each core reading that is no number; also where a block is replaced by words.
+
+    Three rules ask for the same GPU, one after the other.
+    """
     found = []
-    for path in _CORE:
-        block, _, tag = path.rpartition("/")
+    for path, block, tag in _CORE:
         texts = gpu.get(path) + (gpu.get(block) if block else [])
-        # Most are numbers.
-        if any(text and not text[0].isdigit() and _word(text) in words for text in texts):
-            found.append(tag)
+        found += [(tag, _word(text)) for text in texts if text and not text[0].isdigit()]
     return found
 
 
