@@ -1,4 +1,4 @@
-// Keys: arrows move between the cards of a host and from host to host, Tab goes by hosts, / searches.
+// Keys: arrows move between the cards of a host and from host to host, Enter opens a card, Tab goes by hosts, / searches.
 (() => {
   "use strict";
   const shown = (cards) => [...cards].filter((card) => card.tabIndex !== undefined && !card.hidden);
@@ -35,6 +35,9 @@
     if (event.key === "/" && !active.matches("input, select, textarea")) {
       event.preventDefault();
       document.querySelector("#find [name=q]")?.focus();
+    } else if (active.matches(".card[tabindex], tr[data-card]") && event.key === "Enter") {
+      const gpu = gpumon.gpuAt(active.dataset.card ?? active.id);
+      if (gpu) location.hash = gpumon.places.link("gpu", gpu.host.name, gpu.index);
     } else if (active.matches(".card[tabindex]")) {
       const next = target(event.key, active);
       if (!next) return;

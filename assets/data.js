@@ -40,6 +40,11 @@ const gpumon = (() => {
     self.hosts = readHosts(data);
   }
 
+  const gpuAt = (anchor) => {
+    const host = self.hosts.find((one) => anchor.startsWith(`${one.anchor}:`));
+    return host?.gpus.find((gpu) => gpu.anchor === anchor) ?? null;
+  };
+
   // As the headline counts: whole GPUs; one that is cut counts where all of its slices do, and the slices apart.
   function tally(gpus) {
     const slices = gpus.filter((gpu) => gpu.isSlice);
@@ -117,6 +122,7 @@ const gpumon = (() => {
     tell: (what) => parts.dispatchEvent(new Event(what)),
     read,
     readHosts,
+    gpuAt,
     tally,
     tallied,
   };

@@ -1,58 +1,140 @@
-// The bar of hosts: shows those that the search shows, in the same order, and makes room for itself when a link jumps.
+// Places: the tabs, and the things that can be opened, each with an address after the #.
+//
+//   #now #people #supply #health                      a tab: the section with that id
+//   #host/NAME #user/NAME #gpu/HOST/INDEX #job/ID     a thing: a panel under the tabs, filled when it is asked for
+//   #host-NAME #host-NAME:INDEX #idle ...             the id of an element, as links of 0.1.0 have it: shown in its tab
+//
+// A thing is added by a file of its own in assets/ (listed in publish/page/html.py, after this one):
+//
+//   gpumon.places.register({ place: "host", tab: "now", open(name, element) { ... return heading; } });
+//
+// place    the word before the slash
+// tab      the tab that stays marked, and that "back" leads to
+// open     fills the empty `element`, which is in the page already, so that charts know their width. `name` is what comes
+//          after the slash, decoded. Returns the heading, a text; null where the page knows no such thing. It is called
+//          again after each refresh, and when the window's width changes.
+//
+// gpumon.places.link("gpu", "vision-01", "3") is the address, for href. An address whose thing nobody registered leads to
+// the element with that id, which is what it does without JavaScript: give one to the row or heading that names the thing.
 (() => {
   "use strict";
-  const toolbar = document.querySelector(".toolbar");
-  const places = document.querySelector(".places");
-
-  function update() {
-    if (!places) return;
-    const links = new Map([...places.children].map((link) => [link.getAttribute("href").slice(1), link]));
-    const wanted = gpumon.hosts.map((host) => links.get(host.anchor));
-    gpumon.hosts.forEach((host, place) => {
-      const link = wanted[place];
-      if (link && link.hidden === host.shown) link.hidden = !host.shown;
-    });
-    if (wanted.some((link, place) => link && places.children[place] !== link)) places.append(...wanted.filter(Boolean));
-  }
-
-  if (toolbar) {
-    new ResizeObserver(() => {
-      const height = getComputedStyle(toolbar).position === "sticky" ? toolbar.offsetHeight : 0;
-      document.documentElement.style.setProperty("--toolbar-height", `${height}px`);
-    }).observe(toolbar);
-  }
+  const TABS = ["now", "people", "supply", "health"];
   const FLASH_MS = 1600;
+  const root = document.documentElement;
+  const panel = document.getElementById("thing");
+  const things = new Map();
+  const scrolled = {}; // how far each tab was, for whoever comes back to it
+  let open = null;
+
+  const link = (place, ...names) => `#${[place, ...names].map((name) => encodeURIComponent(name).replaceAll("%3A", ":")).join("/")}`;
+
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
+  function read(hash) {
+    const address = hash.replace(/^#/, "");
+    if (!address || TABS.includes(address)) return { tab: address || "now" };
+    const [place] = address.split("/", 1);
+    const thing = address.includes("/") ? things.get(place) : undefined;
+    if (thing) return { tab: thing.tab, thing, name: decoded(address.slice(place.length + 1)) };
+    const id = decoded(address);
+    const tab = document.getElementById(id)?.closest(".place")?.id;
+    return { tab: TABS.includes(tab) ? tab : "now", id };
+  }
+
+  function mark(tab) {
+    for (const one of document.querySelectorAll(".tabs a")) {
+      const isIt = one.hash === `#${tab}`;
+      isIt ? one.setAttribute("aria-current", "page") : one.removeAttribute("aria-current");
+    }
+  }
+
+  function fill({ thing, name, tab }) {
+    const body = panel.querySelector(".thing-body");
+    body.replaceChildren();
+    const heading = thing.open(name, body);
+    if (!heading) body.replaceChildren(gpumon.element("p", { className: "quiet" }, "The page knows nothing of it now: it may have ended, or be gone."));
+    panel.querySelector("h2").textContent = heading || name;
+    panel.querySelector("[data-copy]").dataset.copy = location.href;
+    const back = panel.querySelector(".back");
+    back.href = `#${tab}`;
+    back.textContent = document.querySelector(`.tabs [href="#${tab}"]`)?.firstChild.textContent.trim() ?? tab;
+  }
+
+  function show(where) {
+    const before = root.dataset.place;
+    const place = where.thing ? "thing" : where.tab;
+    if (TABS.includes(before) && before !== place) scrolled[before] = scrollY;
+    open = where.thing ? where : null;
+    root.dataset.place = place;
+    mark(where.tab);
+    if (open) fill(open);
+    else panel.querySelector(".thing-body").replaceChildren();
+    if (place !== before || open) gpumon.tell("place");
+    return place !== before;
+  }
 
   function flash(element) {
     element.classList.add("flash");
     setTimeout(() => element.classList.remove("flash"), FLASH_MS);
   }
 
-  // A link to a host or a GPU leads there, whatever hides it: filters are cleared, and in the table it is a row.
-  function go(anchor) {
-    if (!gpumon.uncover(anchor)) return false;
-    const isRow = (card) => card === anchor || card.startsWith(`${anchor}:`);
-    const row = document.documentElement.dataset.view === "table" ? gpumon.rowOf(isRow) : null;
-    const target = row ?? document.getElementById(anchor);
-    target.scrollIntoView({ block: row ? "center" : "start" });
-    flash(target);
-    return true;
+  // A host or a GPU is shown whatever hides it: filters are cleared, and in the table it is a row.
+  function reveal(id) {
+    const isRow = (card) => card === id || card.startsWith(`${id}:`);
+    const isKnown = id.startsWith("host-") && gpumon.uncover(id);
+    const row = isKnown && root.dataset.view === "table" ? gpumon.rowOf(isRow) : null;
+    const target = row || document.getElementById(id);
+    target?.scrollIntoView({ block: row ? "center" : "start" });
+    if (isKnown) flash(target);
   }
+
+  function go(where, isBack = false) {
+    const isOther = show(where);
+    if (where.id) reveal(where.id);
+    else if (isBack) return; // the browser knows how far it was scrolled
+    else if (where.thing) scrollTo(0, 0);
+    else if (isOther) scrollTo(0, scrolled[where.tab] ?? 0);
+  }
+
+  const isPlain = (event) => event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
 
   document.addEventListener("click", (event) => {
-    const anchor = event.target.closest("a[href^='#host-']")?.getAttribute("href").slice(1);
-    if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || !go(anchor)) return;
+    const hash = event.target.closest("a[href^='#']:not(.skip)")?.getAttribute("href");
+    if (!hash || !isPlain(event) || event.defaultPrevented) return;
     event.preventDefault();
-    history.replaceState(null, "", `${location.search}#${anchor}`);
+    const where = read(hash);
+    // To jump about in a tab is not worth a step back.
+    const isStep = where.thing || where.tab !== root.dataset.place;
+    history[isStep ? "pushState" : "replaceState"](null, "", `${location.search}${hash}`);
+    go(where);
+    if (where.thing) panel.querySelector("h2").focus({ preventScroll: true });
   });
-  // An address with a host or GPU in it: the browser goes there by itself, unless it is hidden.
-  function arrive() {
-    const anchor = decodeURIComponent(location.hash.slice(1));
-    if (anchor.startsWith("host-") && document.getElementById(anchor)?.checkVisibility() !== true) go(anchor);
-  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !open || event.defaultPrevented || event.target.matches("input, select")) return;
+    panel.querySelector(".back").click();
+  });
 
-  addEventListener("load", arrive);
-  addEventListener("hashchange", arrive);
-  gpumon.on("filter", update);
-  update();
+  let wide = innerWidth;
+  let timer = 0;
+  addEventListener("resize", () => {
+    clearTimeout(timer);
+    if (innerWidth !== wide && open) timer = setTimeout(() => open && fill(open), 150);
+    wide = innerWidth;
+  });
+  addEventListener("popstate", () => go(read(location.hash), true));
+  addEventListener("DOMContentLoaded", () => show(read(location.hash)));
+  // The browser goes to an element by itself, unless it is hidden.
+  addEventListener("load", () => {
+    const { id } = read(location.hash);
+    if (id && document.getElementById(id)?.checkVisibility() !== true) reveal(id);
+  });
+  gpumon.on("update", () => (open ? fill(open) : mark(read(location.hash).tab)));
+
+  gpumon.places = { register: (thing) => things.set(thing.place, thing), link, go: (hash) => go(read(hash)) };
 })();

@@ -6,6 +6,9 @@
   root.classList.add("js");
   root.classList.toggle("kiosk", asked.has("kiosk") && asked.get("kiosk") !== "0");
   if (asked.get("view")) root.dataset.view = asked.get("view");
+  // The tab or thing of the address; places.js knows the rest of the addresses.
+  const [, tab, thing] = /^#(?:(people|supply|health)$|(host|user|gpu|job)\/)/.exec(location.hash) ?? [];
+  root.dataset.place = tab ?? (thing ? "thing" : "now");
   try {
     const theme = localStorage.getItem("gpumon.theme");
     if (theme) root.dataset.theme = theme;

@@ -33,8 +33,6 @@
       value.after(" ", button);
     }
     gpumon.detail?.(made, card.id);
-    made.id = "tip";
-    made.popover = "manual";
     return made;
   }
 
@@ -81,6 +79,8 @@
     if (!owner) return;
     tip = make(owner);
     if (!tip) return;
+    tip.id = "tip";
+    tip.popover = "manual";
     open = owner;
     placeOf(owner).append(tip);
     owner.setAttribute("aria-describedby", "tip");
@@ -142,7 +142,10 @@
     show(ownerOf(event.target));
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && open) dismiss();
+    if (event.key === "Escape" && open) {
+      event.preventDefault();
+      dismiss();
+    }
     if (!tip || (event.key !== "PageDown" && event.key !== "PageUp")) return;
     if (tip.scrollHeight <= tip.clientHeight) return;
     event.preventDefault();
@@ -151,5 +154,5 @@
   document.addEventListener("scroll", (event) => open && event.target === document && place(), { passive: true });
   addEventListener("resize", () => open && place());
 
-  gpumon.tooltip = { keep, isOpen: () => open !== null };
+  gpumon.tooltip = { keep, make, isOpen: () => open !== null };
 })();

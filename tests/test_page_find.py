@@ -406,6 +406,7 @@ def test_the_users_table_tells_who_holds_what_where_with_a_total(page: Page) -> 
 
 
 def test_the_users_table_sorts(page: Page) -> None:
+    page.get_by_role("link", name="People").click()
     names = page.locator(".people tbody td:first-child")
     page.locator(".people").get_by_role("button", name="Memory").click()
     expect(names).to_have_text(["alice", "mia", "bob"])

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Page
 
 STYLES = (
-    "theme.css icons.css page.css summary.css picker.css toolbar.css host.css card.css tooltip.css table.css"
-    " history.css kiosk.css print.css"
+    "theme.css icons.css page.css places.css summary.css picker.css toolbar.css host.css card.css tooltip.css"
+    " table.css history.css kiosk.css print.css"
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
 SCRIPTS = (
-    "data.js offers.js age.js tooltip.js cards.js sorting.js search.js filter.js places.js table.js picker.js"
-    " people.js visits.js theme.js copy.js chart.js history.js refresh.js kiosk.js"
+    "data.js offers.js age.js places.js tooltip.js cards.js sorting.js search.js filter.js strip.js table.js"
+    " picker.js people.js visits.js theme.js copy.js chart.js history.js gpu.js refresh.js kiosk.js"
 ).split()
 
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"

@@ -370,3 +370,9 @@ class Page:
     interval_s: int
     stale_after_s: int
     history: HistoryView | None = None
+
+    @property
+    def worries(self) -> int:
+        """What needs attention: each host that is down, each fault, and all that is held idle as one."""
+        idle = bool(self.history and self.history.idle)
+        return len(self.attention) + len(self.more_attention) + idle
