@@ -42,6 +42,6 @@ def _past(config: Config, now: datetime) -> timelines.Past | None:
         return None
     try:
         with reading(config.history_path) as connection:
-            return timelines.read(connection, now)
+            return timelines.read(connection, now, config.groups)
     except HistoryError:
         return None
