@@ -61,6 +61,7 @@ def render_page(page: Page, branding: Branding | None = None) -> str:
                 page=page,
                 data=Markup(page_data(page)),  # noqa: S704 (escaped for a script element)
                 past=Markup(page.history.data if page.history else ""),  # noqa: S704 (the same)
+                things=Markup(page.things),  # noqa: S704 (the same)
                 logo=branding.logo,
                 styles=styles,
                 head_scripts=head_scripts,
