@@ -71,7 +71,7 @@ class Job:
     def by_host(self) -> list[tuple[str, str]]:
         """Host, and its GPUs as 0–3, 5: where it runs."""
         there = itertools.groupby(self.places, key=lambda place: place.host)
-        return [(host, _listed([place.gpu for place in places])) for host, places in there]
+        return [(host, listed([place.gpu for place in places])) for host, places in there]
 
     def words(self, now: datetime) -> str:
         """6 GPUs on 2 hosts, 93 %, since 09:10: in the time zone of `now`."""
@@ -222,7 +222,7 @@ def _minute(seconds: int) -> str:
     return f"{datetime.fromtimestamp((seconds + 30) // 60 * 60, UTC):%Y-%m-%dT%H:%MZ}"
 
 
-def _listed(indexes: Sequence[str]) -> str:
+def listed(indexes: Sequence[str]) -> str:
     """0–3, 5, 6: three and more in a row are a range."""
     runs: list[list[str]] = []
     for index in indexes:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from gpumon_static.store.history.machines import Availability
     from gpumon_static.survey.survey import Survey, SurveyedHost
 
+FREED = "gpu-freed"
+"""No worry, and one of every day: only the browser lists it, if asked."""
 MOST_ROWS = 200
 MOST_EVENTS_SHOWN = 50
 MOST_NAMED = 6
@@ -40,7 +42,7 @@ TEXT_LETTERS = 160
 def build_health(
     survey: Survey, views: Sequence[HostView], past: PastView | None, ignored: Sequence[str]
 ) -> HealthView:
-    events = shown_events(survey, past)
+    events = [event for event in shown_events(survey, past) if event.type != FREED]
     known = past.past.availability if past else {}
     there = [(host.name, known[host.name]) for host in survey.hosts if host.name in known]
     rows = sorted(map(_availability, there), key=lambda row: (row.percent is None, row.percent))
