@@ -239,6 +239,8 @@
     tip.append(element("div", { className: "detail" }, ...owners, ...charts));
   };
 
+  gpumon.past = () => past;
+
   let timer = 0;
   addEventListener("resize", () => {
     clearTimeout(timer);

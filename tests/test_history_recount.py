@@ -28,6 +28,7 @@ from gpumon_static.store.history.observed import (
     MISSED,
     UNKNOWN,
     HostSighting,
+    MachineValues,
     Observed,
     Values,
 )
@@ -62,10 +63,14 @@ class Recount:
         self._pool: dict[str, tuple[str, str]] = {}
         """Where a GPU was last seen."""
         self._there: dict[str, bool] = {}
+        self.machines: dict[str, list[tuple[int, MachineValues | None]]] = defaultdict(list)
 
     def add_run(self, seen: list[HostSighting]) -> None:
         met: set[str] = set()
         for host in seen:
+            asked = self.machines[host.host]
+            if not asked or host.at > asked[-1][0]:
+                asked.append((host.at, None if host.gpus is None else host.machine))
             for gpu in host.gpus or ():
                 name = gpu.uuid or f"{host.host}/{gpu.position}"
                 met.add(name)
@@ -182,6 +187,23 @@ class Recount:
                         sums[number, *pool][kind] += seconds
         return sums
 
+    def hosts(self, unit: int) -> Sums:
+        """When each host answered, and what it measured."""
+        sums: Sums = defaultdict(lambda: defaultdict(int))
+        for host, asked in self.machines.items():
+            for at, values in asked:
+                for column, value in (values or MachineValues())._asdict().items():
+                    if value is not None:
+                        row = sums[at // unit, host]
+                        row[f"{column}_n"] += 1
+                        row[f"{column}_sum"] += value
+                        row[f"{column}_max"] = max(value, row.get(f"{column}_max", value))
+            for (at, values), (following, _) in pairwise(asked):
+                end = following if following - at <= 1.5 * INTERVAL else at + INTERVAL
+                for number, seconds in _pieces(at, end, unit):
+                    sums[number, host]["down_s" if values is None else "up_s"] += seconds
+        return sums
+
 
 def _pieces(start: int, end: int, unit: int) -> Iterator[tuple[int, int]]:
     for number in range(start // unit, end // unit + 1):
@@ -230,7 +252,15 @@ def one_run(draw: st.DrawFn, at: int) -> list[HostSighting]:
     gpus[HOSTS[2]].append(draw(observed(None, 7)))
     failing = {host for host in HOSTS if draw(st.integers(0, 4)) == 0}
     offsets = st.integers(0, 20)
-    return [HostSighting(host, at + draw(offsets), None if host in failing else gpus[host]) for host in HOSTS]
+    return [
+        HostSighting(
+            host,
+            at + draw(offsets),
+            None if host in failing else gpus[host],
+            MachineValues(*(draw(NUMBER) for _ in MachineValues._fields)),
+        )
+        for host in HOSTS
+    ]
 
 
 @st.composite
@@ -249,6 +279,7 @@ QUERIES = {
     " JOIN users AS u ON u.id = t.user",
     "pool": "SELECT t.{unit}, h.name, m.name || '/' || m.profile, t.* FROM pool_{unit}s AS t"
     " JOIN hosts AS h ON h.id = t.host JOIN models AS m ON m.id = t.model",
+    "machine": "SELECT t.{unit}, h.name, t.* FROM machine_{unit}s AS t JOIN hosts AS h ON h.id = t.host",
 }
 
 
@@ -287,6 +318,7 @@ def test_all_sums_are_those_of_a_plain_recount(runs: list[list[HostSighting]]) -
             assert_equal(table(connection, "gpu", unit, 2), recount.gpus(seconds))
             assert_equal(table(connection, "user", unit, 3), recount.users(seconds))
             assert_equal(table(connection, "pool", unit, 3), recount.pools(seconds))
+            assert_equal(table(connection, "machine", unit, 2), recount.hosts(seconds))
         _compare_the_rest(connection, recount)
 
 

@@ -209,7 +209,7 @@ def make_version_1(lab: Lab) -> None:
             if sql is not None and sql not in database.FIRST
         ]
         for kind, name in names:
-            connection.execute(f"DROP {kind} {name}")
+            connection.execute(f"DROP {kind} IF EXISTS {name}")
         connection.execute("PRAGMA user_version = 1")
         connection.commit()
 

@@ -31,9 +31,16 @@ def keep(
     if belief.drops_ahead:
         memory.rewind(min(reading.fetched_at for reading in asked) - timedelta(seconds=1))
     if belief.is_believed:
-        seen = sightings(readings, config.busy)
-        record.record(config, seen, now, say, drops_ahead=belief.drops_ahead, short_model=model_name)
         new = note_changes(memory, asked, config)
+        record.record(
+            config,
+            sightings(readings, config.busy),
+            now,
+            say,
+            drops_ahead=belief.drops_ahead,
+            short_model=model_name,
+            events=memory.events,
+        )
     try:
         events_file.save(path, memory)
     except GpumonError as error:

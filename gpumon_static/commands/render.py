@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from gpumon_static.commands.report import month_reports
+from gpumon_static.commands.report import month_reports, report_months
 from gpumon_static.config.settings import Config
 from gpumon_static.files import write_for_web
 from gpumon_static.publish.exports.files import build_exports
@@ -29,9 +29,12 @@ def render(config: Config, now: datetime) -> Path:
     memory = events_file.load(events_file.path_in(config.paths.data))
     # The data before the pages that are read with it.
     files = build_exports(readings, config, now, memory, key, snapshot.to_csv)
-    for page in config.pages:
-        files[page.file] = render_page(build_page(readings, config, now, page, key, past), branding)
     files |= month_reports(config, now)
+    months = report_months(config, files)
+    for page in config.pages:
+        # The reports show what the main page shows, and so only that one links to them.
+        reports = months if page == config.pages[0] else ()
+        files[page.file] = render_page(build_page(readings, config, now, page, key, past, reports), branding)
     write_for_web({config.paths.site / name: text for name, text in files.items()})
     return config.page_path
 
@@ -42,6 +45,6 @@ def _past(config: Config, now: datetime) -> timelines.Past | None:
         return None
     try:
         with reading(config.history_path) as connection:
-            return timelines.read(connection, now)
+            return timelines.read(connection, now, config.groups)
     except HistoryError:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,6 +84,14 @@ def month_reports(config: Config, now: datetime) -> dict[str, str]:
         nothing = SupplyReport(config.site.title, "", utc_text(now), "UTC", "", ())
         made = {name: render_supply(nothing, config.site.templates) for name in stale}
     return {f"{FOLDER}/{name}": text for name, text in made.items()}
+
+
+def report_months(config: Config, made: Iterable[str]) -> list[str]:
+    """The months, as 2026-10, whose reports are in the site or among the files that are made now."""
+    new = (Path(name) for name in made if name.startswith(f"{FOLDER}/"))
+    return sorted(
+        {Path(name).stem for name, _ in _written(config.paths.site / FOLDER)} | {p.stem for p in new}
+    )
 
 
 class _Maker:

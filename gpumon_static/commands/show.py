@@ -17,7 +17,7 @@ from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
 from gpumon_static.survey.survey import Survey
 from gpumon_static.terminal.rows import Look
-from gpumon_static.terminal.show import Choice, chosen, show, survey_of
+from gpumon_static.terminal.show import Choice, chosen, jobs_of, show, survey_of
 from gpumon_static.times import Clock
 
 
@@ -53,6 +53,8 @@ def as_json(survey: Survey, choice: Choice) -> str:
         }
         for host in told["hosts"]:
             host["gpus"] = [gpu for gpu in host["gpus"] if (host["name"], gpu["index"]) in kept]
+        listed = {job.address for job in jobs_of(chosen(survey, choice), choice)}
+        told["jobs"] = [job for job in told["jobs"] if job["address"] in listed]
     return json.dumps(told, ensure_ascii=False, indent=2)
 
 

@@ -153,6 +153,7 @@ class HistoryConfig:
     keep_raw: int = key(7, integer(1, 3660), "days of single samples")
     keep_hours: int = key(90, integer(2, 3660), "days of hourly values")
     keep_days: int = key(1826, integer(7, 36600), "days of daily values")
+    keep_events: int = key(365, integer(1, 3660), "days of events: hosts down and up, faults, GPUs freed")
     idle_after: int = key(3600, duration, "a GPU held this long without work is listed as held idle")
     """Seconds."""
 

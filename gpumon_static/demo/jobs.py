@@ -30,6 +30,8 @@ HOUR = 3600
 DAY = 24 * HOUR
 WINDOW = 36 * HOUR
 WORKING_HOURS = 10
+LESSON_FROM, LESSON_UNTIL = 12, 17
+"""Hours (UTC) of a course."""
 ALONE = 0.35
 """How often the GPUs of a wide lane are used one by one instead of together."""
 
@@ -38,6 +40,10 @@ class Habit(Enum):
     NORMAL = auto()
     """Jobs and pauses, by day and by night."""
     BUSY = auto()
+    TEAM = auto()
+    """Busy with jobs that run on the same GPUs of other hosts too."""
+    COURSE = auto()
+    """Used on weekday afternoons, all at once, and hardly at other times."""
     HELD = auto()
     """A user holds memory, and nothing computes."""
     SHARED = auto()
@@ -122,6 +128,8 @@ def _window(lane: Lane, number: int) -> tuple[Job, ...]:
     chance = dice(lane.key, number)
     people, programs = _who_and_what(lane)
     jobs: list[Job] = []
+    if lane.habit is Habit.COURSE:
+        return tuple(_lessons(people, programs, lane.places, start, end, chance))
     for crew, places in _parts(lane, people, chance):
         jobs += _sequence(lane.habit, crew, programs, places, start, end, chance)
     return tuple(jobs)
@@ -132,6 +140,8 @@ def _who_and_what(lane: Lane) -> tuple[Sequence[DemoUser], Sequence[Program]]:
     programs = {
         Habit.BUSY: [p for p in group.programs if p.rhythm is Rhythm.STEADY and p is not DEBUGGING]
         or [TRAINING],
+        Habit.TEAM: [TRAINING],
+        Habit.COURSE: [DEBUGGING, FINETUNING],
         Habit.HELD: [FORGOTTEN],
         Habit.GONE: [FORGOTTEN],
         Habit.SHARED: [DEBUGGING, FINETUNING],
@@ -170,6 +180,28 @@ def _sequence(
         if start < end:
             yield _job(start, min(until, end), places, person, program, habit, chance)
         start = until
+
+
+def _lessons(
+    people: Sequence[DemoUser],
+    programs: Sequence[Program],
+    places: tuple[Slot, ...],
+    start: int,
+    end: int,
+    chance: Random,
+) -> Iterator[Job]:
+    """A job on each weekday afternoon, as if the hosts were booked for it."""
+    for day in range(start // DAY, end // DAY + 1):
+        first = day * DAY + int((LESSON_FROM + chance.uniform(0, 0.1)) * HOUR)
+        last = day * DAY + int((LESSON_UNTIL + chance.uniform(0, 0.5)) * HOUR)
+        person, program = chance.choice(people), chance.choice(programs)
+        if not _is_weekend(day) and start <= first < end:
+            yield _job(first, min(last, end), places, person, program, Habit.COURSE, chance)
+
+
+def _is_weekend(day: int) -> bool:
+    # The 1st of January 1970 was a Thursday.
+    return (day + 3) % 7 >= 5
 
 
 def _next_start(person: DemoUser, start: int, chance: Random) -> int:

@@ -78,6 +78,9 @@ class HostKind:
 
 
 BUSY, HELD, SHARED, FREE, NORMAL = Habit.BUSY, Habit.HELD, Habit.SHARED, Habit.FREE, Habit.NORMAL
+TEAM, COURSE = Habit.TEAM, Habit.COURSE
+TEAM_HOSTS = 3
+"""Of a kind that share their jobs."""
 SLICES = (
     (models.SLICE_3G, BUSY),
     (models.SLICE_2G, NORMAL),
@@ -86,13 +89,13 @@ SLICES = (
 )
 
 ECC_ERRORS = Fault("ecc-errors", "uncorrected: 2 in DRAM")
-SLURM_GROUPS = {"language", "chemistry"}
+SLURM_GROUPS = {"vision", "language", "chemistry"}
 """On the others, users log in and start jobs directly."""
 
 SHOWN = (
-    HostKind("vision", "vision", models.A100_SXM, ((4, BUSY), (1, HELD), (2, NORMAL), (1, FREE)),
+    HostKind("vision", "vision", models.A100_SXM, ((4, TEAM), (1, HELD), (2, NORMAL), (1, FREE)),
          "550.90.07", "12.4", 128, 1008),
-    HostKind("vision", "vision", models.RTX_3090, ((1, SHARED), (2, NORMAL), (1, NORMAL)),
+    HostKind("vision", "vision", models.RTX_3090, ((1, SHARED), (2, TEAM), (1, NORMAL)),
          "535.183.01", "12.2", 32, 252),
     HostKind("vision", "vision", models.RTX_3090, ((2, NORMAL), (1, NORMAL), (1, FREE)),
          "535.183.01", "12.2", 32, 252),
@@ -104,7 +107,7 @@ SHOWN = (
          fate=Status.REFUSED),
     HostKind("slices", "teaching", models.A100_PCIE, ((1, NORMAL),), "535.183.01", "12.2", 64, 504,
          mig=SLICES, note="the first GPU is cut into MIG slices"),
-    HostKind("teach", "teaching", models.T4, ((1, HELD), (1, FREE), (1, NORMAL), (1, NORMAL)),
+    HostKind("teach", "teaching", models.T4, ((1, HELD), (1, COURSE), (1, COURSE), (1, COURSE)),
          "525.147.05", "12.0", 24, 126),
     HostKind("chem", "chemistry", models.V100_SXM, ((2, NORMAL), (1, BUSY), (1, NORMAL)),
          "470.256.02", "11.4", 80, 378),
@@ -123,11 +126,13 @@ def build(spec: DemoSpec) -> tuple[DemoHost, ...]:
     hosts = []
     for kind in islice(chain(SHOWN, cycle(ORDINARY)), spec.hosts):
         counters[kind.prefix] += 1
-        hosts.append(_host(kind, f"{kind.prefix}-{counters[kind.prefix]:02}", spec))
+        hosts.append(_host(kind, counters[kind.prefix], spec))
     return tuple(hosts)
 
 
-def _host(kind: HostKind, name: str, spec: DemoSpec) -> DemoHost:
+def _host(kind: HostKind, number: int, spec: DemoSpec) -> DemoHost:
+    name = f"{kind.prefix}-{number:02}"
+    team = f"{spec.seed}/{kind.prefix}/team {(number - 1) // TEAM_HOSTS}"
     count = spec.gpus or sum(width for width, _ in kind.plan) + bool(kind.mig)
     gpus = tuple(_gpu(kind, name, spec.seed, index) for index in range(count))
     return DemoHost(
@@ -140,7 +145,12 @@ def _host(kind: HostKind, name: str, spec: DemoSpec) -> DemoHost:
         ram_gib=kind.ram_gib,
         gpus=gpus,
         lanes=tuple(
-            Lane(f"{spec.seed}/{name}/{places[0].gpu}/{places[0].slice}", habit, kind.group, places)
+            Lane(
+                team if habit is TEAM else f"{spec.seed}/{name}/{places[0].gpu}/{places[0].slice}",
+                habit,
+                kind.group,
+                places,
+            )
             for habit, places in _places(kind, count)
         ),
         fate=kind.fate,

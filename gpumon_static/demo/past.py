@@ -1,4 +1,4 @@
-"""A past for the demo lab: the runs of the last weeks, as if cron had always been there.
+"""A past for the demo lab: the runs and events of the last weeks, as if cron had always been there.
 
 The lab is a function of time, so any past run can be computed. The further back, the fewer runs:
 what is older than a week is kept as sums anyhow.
@@ -7,17 +7,23 @@ what is older than a week is kept as sums anyhow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.demo import workload
+from gpumon_static.demo.chance import dice
 from gpumon_static.demo.lab import DemoHost
 from gpumon_static.model import HostReading, Status
+from gpumon_static.store import events_file
+from gpumon_static.store.events import EventMemory
 from gpumon_static.store.history.database import writing
+from gpumon_static.store.history.event_log import add_events
 from gpumon_static.store.history.ledger import Ledger
 from gpumon_static.store.history.names import Names
 from gpumon_static.store.history.record import add_run, prune_as_configured
 from gpumon_static.store.history.supply_count import SupplyNaming
+from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.sightings import model_name, sightings
 
 if TYPE_CHECKING:
@@ -34,6 +40,9 @@ PAUSES = ((12 * DAY, 6 * HOUR), (3 * DAY, 2 * HOUR), (9 * HOUR, 25 * MINUTE))
 """How long ago the collector was off, and for how long."""
 FAILING_FOR = {Status.REFUSED: 2 * HOUR + 10 * MINUTE, Status.DRIVER: 26 * HOUR}
 """Since when the hosts that fail on purpose have failed."""
+FAULTY_FOR = 6 * DAY + 5 * HOUR
+"""Since when the GPU that is broken on purpose has been so."""
+OFF_EVERY = 13 * DAY
 
 
 def fill(config: Config, hosts: Sequence[DemoHost], now: datetime, days: int) -> int:
@@ -46,10 +55,15 @@ def fill(config: Config, hosts: Sequence[DemoHost], now: datetime, days: int) ->
         raw_from = end - config.history.keep_raw * DAY
         names, naming = Names(connection), SupplyNaming(config.groups, model_name)
         ledger = Ledger(connection, names, LONGEST_STEP, raw_from=raw_from, naming=naming)
+        memory, events = EventMemory(), []
         for at, ledger.interval_s in runs:
             readings = [_reading(host, at, end) for host in hosts]
             add_run(ledger, at, sightings(readings, config.busy))
+            events += note_changes(memory, readings, config)
         ledger.save()
+        if runs:
+            add_events(connection, names.host, events, end - config.history.keep_events * DAY)
+            events_file.save(events_file.path_in(config.paths.data), memory)
         prune_as_configured(connection, config, end)
     return len(runs)
 
@@ -66,6 +80,20 @@ def _runs(end: int, days: int, coarser: int) -> Iterator[tuple[int, int]]:
 
 
 def _reading(host: DemoHost, at: int, end: int) -> HostReading:
-    time = datetime.fromtimestamp(at, UTC)
-    failing = end - at < FAILING_FOR.get(host.fate, 0)
-    return workload.reading(host, time) if failing else workload.healthy_reading(host, time)
+    time, ago = datetime.fromtimestamp(at, UTC), end - at
+    if ago < FAILING_FOR.get(host.fate, 0):
+        return workload.reading(host, time)
+    if _is_off(host.name, at):
+        return HostReading(host.name, time, Status.TIMEOUT, "no answer within 10 s")
+    healthy = workload.healthy_reading(host, time)
+    if ago < FAULTY_FOR:
+        return healthy
+    return replace(healthy, gpus=tuple(replace(gpu, faults=()) for gpu in healthy.gpus))
+
+
+def _is_off(host: str, at: int) -> bool:
+    """Each host is off now and then, for some hours: updates, a breaker, a full disk."""
+    number = at // OFF_EVERY
+    chance = dice(host, "off", number)
+    start = number * OFF_EVERY + int(chance.random() * (OFF_EVERY - DAY))
+    return start <= at < start + int(chance.uniform(2, 12) * HOUR) and chance.random() < 0.4

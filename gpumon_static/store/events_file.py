@@ -105,7 +105,7 @@ def _memory(document: Mapping[str, Any], path: Path) -> EventMemory:
     return EventMemory(
         feed_id=_feed_id(document["feed_id"]),
         hosts={name: _host(host) for name, host in document["hosts"].items()},
-        events=[_event(event) for event in document["events"]],
+        events=[event_of(event) for event in document["events"]],
         doubted=[_time(at) for at in document.get("doubted", ())],
     )
 
@@ -135,7 +135,8 @@ def _watched(given: Mapping[str, Any]) -> Watched:
     )
 
 
-def _event(given: Mapping[str, Any]) -> Event:
+def event_of(given: Mapping[str, Any]) -> Event:
+    """The event of a document; raises what wrong values cause."""
     return Event(
         id=_text(given["id"]),
         type=_text(given["type"]),

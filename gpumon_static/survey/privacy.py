@@ -91,20 +91,23 @@ def _with_pseudonym(key: bytes, clean: Callable[[str], str]) -> Callable[[Proces
     """Hide who runs a process. Paths, arguments and jobs may contain logins: only the program is left."""
 
     def hide(process: Process) -> Process:
-        who = _identity(process)
-        program = (
-            process.name.split()[0].rpartition("/")[2] if process.name and process.name.split() else None
-        )
+        who, runs = _identity(process), program(process)
         return replace(
             process,
             user=pseudonym(who, key) if who else None,
             uid=None,
-            name=clean(program) if program else None,
+            name=clean(runs) if runs else None,
             job=None,
             command_line=None,
         )
 
     return hide
+
+
+def program(process: Process) -> str | None:
+    """The name of the file that it runs, without directories and arguments."""
+    words = process.name.split() if process.name else []
+    return words[0].rpartition("/")[2] or None if words else None
 
 
 def _counted() -> Callable[[Process], Process]:

@@ -13,6 +13,7 @@ from gpumon_static.store.history.observed import (
     NOBODY,
     UNKNOWN,
     HostSighting,
+    MachineValues,
     Observed,
     Values,
 )
@@ -21,7 +22,7 @@ from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, sli
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
-    from gpumon_static.model import HostReading, Process
+    from gpumon_static.model import HostReading, Machine, Process
 
 CODES = {State.FREE: FREE, State.BUSY: BUSY, State.HELD: HELD, State.UNKNOWN: UNKNOWN}
 
@@ -32,9 +33,26 @@ def sightings(readings: Iterable[HostReading], busy: BusyConfig) -> list[HostSig
             reading.host,
             int(reading.fetched_at.timestamp()),
             list(observed(reading, busy)) if reading.ok else None,
+            machine_values(reading.machine),
         )
         for reading in readings
     ]
+
+
+def machine_values(machine: Machine) -> MachineValues:
+    filled = [
+        percent for disk in machine.disks if (percent := _percent(disk.used_mib, disk.total_mib)) is not None
+    ]
+    return MachineValues(
+        cpu=_whole_number(machine.cpu_utilization),
+        ram=_percent(machine.ram_used_mib, machine.ram_total_mib),
+        disk=max(filled, default=None),
+        load=None if machine.load_1m is None else round(10 * machine.load_1m),
+    )
+
+
+def _percent(part: float | None, whole: float | None) -> int | None:
+    return None if part is None or not whole else round(100 * min(1.0, part / whole))
 
 
 def model_name(name: str) -> str:

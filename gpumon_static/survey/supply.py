@@ -140,9 +140,9 @@ def _row(model: ModelSupply, answer: SupplyAnswer) -> SupplyRow:
         worst_hour=_worst_hour(model),
         busy_change=_change(busy, before and _share(before.busy_s, before.known_s)),
         none_free_change=_change(none_free, before and _share(before.none_s, before.judged_s)),
-        held_days=sum(seconds for _, seconds in model.held_by) / DAY,
-        held_by=tuple((user, seconds / DAY) for user, seconds in model.held_by),
-        held_users=len(model.held_by),
+        held_days=(sums.held_s if model.held_by is None else sum(s for _, s in model.held_by)) / DAY,
+        held_by=tuple((user, seconds / DAY) for user, seconds in model.held_by or ()),
+        held_users=len(model.held_by or ()),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from gpumon_static.model import Process
 from gpumon_static.survey.faults import fault_words
+from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
 from gpumon_static.survey.state import State
@@ -178,4 +179,29 @@ def _process_cells(process: Process, look: Look) -> Row:
         "held": Cell(memory(process.memory_mib, look.unit), style),
         "time": Cell(duration(process.elapsed_s), style),
         "process": Cell(plain(process.name or "–") + job, style),
+    }
+
+
+def job_columns(look: Look) -> list[Column]:
+    return [
+        Column("job", "Job", least=10),
+        Column("who", "User", least=8),
+        Column("process", "Process", least=8, drop=2),
+        Column("held", UNITS[look.unit][0], right=True, drop=3),
+        Column("size", "GPUs, utilization, start"),
+        Column("where", "Where", least=10, drop=1),
+    ]
+
+
+def job_row(job: Job, names: Mapping[str, str], look: Look, now: datetime) -> Row:
+    style = OWN if look.me in job.users else ""
+    more = f" +{len(job.users) - 1}" if len(job.users) > 1 else ""
+    where = ", ".join(f"{names.get(host, host)}: {indexes}" for host, indexes in job.by_host)
+    return {
+        "job": Cell(plain(job.id or "–"), style),
+        "who": Cell(plain(job.users[0]) + ("*" if look.me in job.users else "") + more, style),
+        "process": Cell(plain(job.program or "–"), style),
+        "held": Cell(memory(job.memory_mib, look.unit), style),
+        "size": Cell(job.words(now.astimezone()), style),
+        "where": Cell(plain(where), style),
     }

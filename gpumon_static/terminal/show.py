@@ -15,6 +15,7 @@ from rich.text import Text
 from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
 from gpumon_static.survey.faults import without
+from gpumon_static.survey.jobs import Job, find_jobs
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
 from gpumon_static.survey.privacy import Tier
@@ -23,7 +24,7 @@ from gpumon_static.survey.totals import total
 from gpumon_static.terminal import layout
 from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of
 from gpumon_static.terminal.layout import Row
-from gpumon_static.terminal.rows import Look, columns, host_rows
+from gpumon_static.terminal.rows import Look, columns, host_rows, job_columns, job_row
 from gpumon_static.text import count, plain
 from gpumon_static.times import duration
 
@@ -83,9 +84,35 @@ def table(survey: Survey, choice: Choice, look: Look, width: int | None) -> Iter
     if rows:
         yield from layout.lines(columns(look), rows, width)
         yield Text()
+    if look.processes:
+        yield from _job_lines(survey, choice, names, look, width)
     if not choice.is_of_gpus:
         yield from not_read(survey.hosts, names)
     yield from _summary(survey, choice, look)
+
+
+def _job_lines(
+    survey: Survey, choice: Choice, names: dict[str, str], look: Look, width: int | None
+) -> Iterator[Text]:
+    rows = [job_row(job, names, look, survey.made_at) for job in jobs_of(survey, choice)]
+    if rows:
+        yield from layout.lines(job_columns(look), rows, width)
+        yield Text()
+
+
+def jobs_of(survey: Survey, choice: Choice) -> list[Job]:
+    """Those with a process on a chosen GPU; of one user, where that is asked for."""
+    taken = {
+        (host.name, place.index)
+        for host in survey.hosts
+        for place in host.places()
+        if choice.takes(host, place)
+    }
+    return [
+        job
+        for job in find_jobs(survey).all
+        if not taken.isdisjoint(job.places) and (choice.user is None or choice.user in job.users)
+    ]
 
 
 def shown_names(names: Sequence[str], *, short: bool) -> dict[str, str]:

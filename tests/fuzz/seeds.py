@@ -19,7 +19,7 @@ from gpumon_static.demo.lab import DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading
 from gpumon_static.model import HostReading, Status
 from gpumon_static.store import events_file, snapshot
-from gpumon_static.store.events import EventMemory
+from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.store.history import record
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.sightings import sightings
@@ -168,12 +168,17 @@ def histories() -> list[bytes]:
         settings = history_config(Path(directory))
         for minute in range(0, 300, 5):
             seen = sightings(lab(minute - 300), settings.busy)
-            record.record(settings, seen, NOW + timedelta(minutes=minute - 300), lambda _: None)
+            at = NOW + timedelta(minutes=minute - 300)
+            record.record(settings, seen, at, lambda _: None, events=[down_at(at)])
         with sqlite3.connect(settings.history_path) as connection:
             connection.execute("PRAGMA journal_mode = DELETE")
         connection.close()
         made = settings.history_path.read_bytes()
     return [made, (TESTS / "releases/0.1.0/data/history.db").read_bytes()]
+
+
+def down_at(at: datetime) -> Event:
+    return Event(f"id {at}", "host-down", HOSTS[0], None, at, at, status="timeout", error="no answer")
 
 
 def history_config(directory: Path) -> Config:

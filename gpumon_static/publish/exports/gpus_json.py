@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpumon_static import __version__
 from gpumon_static.model import Fault, HostReading, Machine, MigDevice, Process
 from gpumon_static.rules import Severity, marked, word
+from gpumon_static.survey.jobs import Job, find_jobs
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.survey import STATES, Place, Survey, SurveyedHost
@@ -43,6 +44,7 @@ def document(survey: Survey) -> dict[str, Any]:
         "users": survey.tier.value,
         "totals": _totals(survey.hosts),
         "hosts": [_host(host, survey.tier) for host in survey.hosts],
+        "jobs": None if survey.tier is Tier.COUNTS else [_job(job) for job in find_jobs(survey).all],
     }
 
 
@@ -139,6 +141,20 @@ def _slice(place: Place, mig: MigDevice, tier: Tier) -> dict[str, Any]:
         "memory_used_mib": mig.memory_used_mib,
         "memory_total_mib": mig.memory_total_mib,
         **_people(mig.processes, place.gpu.processes_known, tier),
+    }
+
+
+def _job(job: Job) -> dict[str, Any]:
+    return {
+        "address": job.address,
+        "id": job.id,
+        "users": list(job.users),
+        "program": job.program,
+        "gpus": [{"host": host, "index": gpu} for host, gpu in job.places],
+        "host_count": len(job.hosts),
+        "utilization": job.utilization,
+        "memory_mib": job.memory_mib,
+        "since": _time(job.since),
     }
 
 

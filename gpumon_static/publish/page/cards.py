@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.records import Bar, Card, Holder, Kind, Numbers
@@ -18,6 +18,7 @@ from gpumon_static.times import duration
 
 if TYPE_CHECKING:
     from gpumon_static.model import Gpu, Process
+    from gpumon_static.survey.jobs import Job, Jobs
     from gpumon_static.survey.survey import Place, SurveyedHost
 
 KIND_OF = {
@@ -28,11 +29,11 @@ KIND_OF = {
 }
 
 
-def build_cards(host: SurveyedHost, anchor: str, tier: Tier) -> tuple[Card, ...]:
-    return tuple(_card(host, anchor, place, tier) for place in host.places())
+def build_cards(host: SurveyedHost, anchor: str, tier: Tier, jobs: Jobs) -> tuple[Card, ...]:
+    return tuple(_card(host, anchor, place, tier, jobs.at(host.name, place.index)) for place in host.places())
 
 
-def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier) -> Card:
+def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Sequence[Job]) -> Card:
     gpu, mig = place.gpu, place.mig
     return Card(
         anchor=f"{anchor}:{gpu.index}.{mig.index}" if mig else f"{anchor}:{gpu.index}",
@@ -43,7 +44,7 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier) -> Card:
         utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
         memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
         holder=_holder(place, tier, ghost_mib(gpu, place.cut, host.busy)),
-        tooltip=build_tooltip(host.name, gpu, place.cut, tier, host.busy),
+        tooltip=build_tooltip(host.name, gpu, place.cut, tier, host.busy, jobs),
         numbers=_numbers(place),
         fault=_fault(gpu),
     )

@@ -39,13 +39,25 @@ def _usage(view: PastView, names: set[str] | None) -> tuple[UsageRow, ...]:
     by_range = {key: _by_user(uses, names) for key, uses in view.past.users.items()}
     months = by_range["30d"]
     rows = []
-    for user, (_, held_s, worked, measured) in months.items():
-        hours = tuple(round(sum(by_range[key].get(user, (0, 0))[:2]) / HOUR, 1) for key in USER_RANGES)
-        efficiency = Quantity(f"{worked / measured:.0f}", "%") if measured else Quantity(DASH)
+    for user in months:
+        ranges = tuple(_range_use(by_range[key].get(user, (0.0,) * 4)) for key in USER_RANGES)
+        _, held, efficiency = ranges[-1]
         rows.append(
-            UsageRow(view.who(user), (hours[0], hours[1], hours[2]), round(held_s / HOUR, 1), efficiency)
+            UsageRow(
+                name=view.who(user),
+                hours=(ranges[0][0], ranges[1][0], ranges[2][0]),
+                held=held,
+                efficiency=Quantity(DASH) if efficiency is None else Quantity(str(efficiency), "%"),
+                ranges=ranges,
+            )
         )
     return tuple(sorted(rows, key=lambda row: (-row.hours[2], row.name))[:MOST_USERS])
+
+
+def _range_use(sums: Sequence[float]) -> tuple[float, float, int | None]:
+    busy_s, held_s, worked, measured = sums
+    hours, held = round((busy_s + held_s) / HOUR, 1), round(held_s / HOUR, 1)
+    return hours, held, round(worked / measured) if measured else None
 
 
 def _by_user(uses: Iterable[UserUse], names: set[str] | None) -> dict[str, tuple[float, ...]]:

@@ -23,6 +23,7 @@ from gpumon_static.publish.page.records import (
 )
 from gpumon_static.publish.page.words import memory_of, moment, percent, share
 from gpumon_static.survey.faults import fault_words
+from gpumon_static.survey.jobs import Jobs
 from gpumon_static.survey.offers import against_host, load_per_cpu, ram_free_mib
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.totals import total
@@ -59,11 +60,12 @@ class Frame:
     survey: Survey
     usual_drivers: Mapping[str, str] = field(default_factory=dict)
     past: PastView | None = None
+    jobs: Jobs = Jobs(())
 
 
 def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
     reading, tier, past = host.reading, frame.survey.tier, frame.past
-    cards = build_cards(host, anchor, tier)
+    cards = build_cards(host, anchor, tier, frame.jobs)
     last_cards = past.last_cards(host.name) if past and reading and not reading.ok else ()
     name, domain = split_name(host.name)
     # A note is free text and may name users.

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 
 STYLES = (
     "theme.css icons.css page.css places.css summary.css picker.css toolbar.css host.css card.css tooltip.css"
-    " table.css history.css kiosk.css print.css"
+    " table.css history.css things.css kiosk.css print.css"
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
 SCRIPTS = (
     "data.js offers.js age.js places.js tooltip.js cards.js sorting.js search.js filter.js strip.js table.js"
-    " picker.js people.js visits.js theme.js copy.js chart.js history.js gpu.js refresh.js kiosk.js"
+    " picker.js people.js visits.js theme.js copy.js chart.js history.js things.js gpu.js host.js user.js"
+    " job.js supply.js events.js refresh.js kiosk.js"
 ).split()
 
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
@@ -61,6 +63,7 @@ def render_page(page: Page, branding: Branding | None = None) -> str:
                 page=page,
                 data=Markup(page_data(page)),  # noqa: S704 (escaped for a script element)
                 past=Markup(page.history.data if page.history else ""),  # noqa: S704 (the same)
+                things=Markup(page.things),  # noqa: S704 (the same)
                 logo=branding.logo,
                 styles=styles,
                 head_scripts=head_scripts,
@@ -78,13 +81,20 @@ def _environment(own: Path | None = None) -> Environment:
     """A lab's own templates come first; `gpumon/base.html.j2` is always ours, to be extended."""
     ours = FileSystemLoader(resources.find("templates"))
     loaders = [ours, PrefixLoader({"gpumon": ours})]
-    return Environment(
+    environment = Environment(
         loader=ChoiceLoader([FileSystemLoader(own), *loaders] if own else loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["address"] = _address
+    return environment
+
+
+def _address(name: str) -> str:
+    """A name as a part of a place's address, written as assets/places.js writes it."""
+    return quote(name, safe=":!*'()~", errors="replace")
 
 
 def _template_problem(error: TemplateError) -> str:

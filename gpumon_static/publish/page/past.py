@@ -17,6 +17,7 @@ from gpumon_static.publish.page.records import Bar, Card, Fact, IdleRow, Kind, L
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
 from gpumon_static.store.history.timelines import RIBBON_S, SLOT_S, GpuPast, Past, Span, runs
+from gpumon_static.survey.jobs import since_words
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import USER_LETTERS
 from gpumon_static.survey.privacy import Tier
@@ -197,8 +198,6 @@ class PastView:
 
 
 def _clock(at: int, now: int) -> Since:
-    """since 09:10, since yesterday, since 3 Nov: in UTC here; the browser knows the reader's zone."""
+    """In UTC here; the browser knows the reader's zone."""
     then, today = (datetime.fromtimestamp(moment, UTC) for moment in (at, now))
-    days = (today.date() - then.date()).days
-    text = f"{then:%H:%M}" if days == 0 else "yesterday" if days == 1 else f"{then.day} {then:%b}"
-    return Since(f"since {text}", utc_text(then))
+    return Since(since_words(then, today), utc_text(then))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.records import People, Person
 from gpumon_static.publish.page.words import memory
+from gpumon_static.survey.jobs import listed
 from gpumon_static.survey.owners import Owner, by_owner
 from gpumon_static.text import split_name
 
@@ -74,6 +75,6 @@ def _where(cards: Iterable[tuple[str, str]]) -> str:
     by_host: dict[str, list[str]] = {}
     for host, index in cards:
         by_host.setdefault(host, []).append(index)
-    named = [f"{host}: {', '.join(indexes)}" for host, indexes in list(by_host.items())[:MOST_HOSTS]]
+    named = [f"{host}: {listed(indexes)}" for host, indexes in list(by_host.items())[:MOST_HOSTS]]
     more = len(by_host) - len(named)
     return "; ".join(named) + (f"; + {more} more" if more > 0 else "")

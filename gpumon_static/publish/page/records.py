@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2s
 from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.thing_records import HealthView, JobRow, SupplyView
 
 WIDEST = 8
 """Columns of the page on the widest screen; page.css knows it too."""
@@ -324,6 +328,8 @@ class UsageRow:
     held: float
     """Of those of the 30 days, held without work."""
     efficiency: Quantity
+    ranges: tuple[tuple[float, float, int | None], ...] = ()
+    """Of each of the three: hours, of these held without work, efficiency in percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +376,14 @@ class Page:
     interval_s: int
     stale_after_s: int
     history: HistoryView | None = None
+    jobs: tuple[JobRow, ...] = ()
+    more_jobs: int = 0
+    supply: SupplyView | None = None
+    reports: tuple[str, ...] = ()
+    """Months, as 2026-10, whose reports are beside the page; the newest first."""
+    health: HealthView | None = None
+    things: str = "{}"
+    """JSON for the panels of the browser, escaped for a script element."""
 
     @property
     def worries(self) -> int:

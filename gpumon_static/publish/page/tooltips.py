@@ -10,6 +10,7 @@ from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice, Process
 from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Quantity, Tooltip, UserRow
 from gpumon_static.publish.page.words import NOT_KNOWN, memory, memory_of, percent, power_of, rounded
+from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.owners import USER_LETTERS, Owner, by_owner, owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.state import Slice, ghost_mib, gone_mib
@@ -18,6 +19,7 @@ from gpumon_static.times import duration
 
 MOST_ROWS = 10
 TEXT_LETTERS = 96
+MOST_JOBS = 3
 LINE_LETTERS = 200
 
 
@@ -27,6 +29,7 @@ def build_tooltip(
     cut: Slice | None = None,
     tier: Tier = Tier.NAMES,
     busy: BusyConfig | None = None,
+    jobs: Sequence[Job] = (),
 ) -> Tooltip:
     mig = cut.mig if cut else None
     processes = mig.processes if mig else gpu.processes
@@ -45,7 +48,7 @@ def build_tooltip(
         processes=tuple(_process_row(p) for p in ranked[:MOST_ROWS]),
         more_processes=max(0, len(ranked) - MOST_ROWS),
         no_processes=None if processes else counted or _no_processes(gpu),
-        facts=(*_memory_facts(gpu, mig, tier), *ghosts, *_board_facts(gpu, mig)),
+        facts=(*_job_facts(jobs), *_memory_facts(gpu, mig, tier), *ghosts, *_board_facts(gpu, mig)),
         faults=_fault_rows(gpu),
     )
 
@@ -119,6 +122,11 @@ def _memory_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
         listed = count(len(names), "user") if tier is Tier.COUNTS else listed
         facts.append(Fact("In no slice", f"{count_of_processes(len(gpu.processes))} of {listed}"))
     return facts
+
+
+def _job_facts(jobs: Sequence[Job]) -> list[Fact]:
+    """Of jobs that run elsewhere too."""
+    return [Fact("Part of a job", job.size) for job in jobs[:MOST_JOBS] if len(job.places) > 1]
 
 
 def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:

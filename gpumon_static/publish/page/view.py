@@ -11,14 +11,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading
+from gpumon_static.publish.page.health_view import build_health, shown_events
 from gpumon_static.publish.page.history_view import build_history
 from gpumon_static.publish.page.host_view import Frame, build_host
+from gpumon_static.publish.page.jobs_view import MOST_JOBS, build_jobs
 from gpumon_static.publish.page.past import PastView, namer
 from gpumon_static.publish.page.people import build_people
 from gpumon_static.publish.page.records import Attention, HostView, Kind, Page
 from gpumon_static.publish.page.summary import build_headline, build_models, build_tallies
+from gpumon_static.publish.page.supply_view import build_supply
+from gpumon_static.publish.page.things_data import things_data
 from gpumon_static.publish.page.words import moment
 from gpumon_static.survey.faults import usual_drivers
+from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.shown_names import logins_of
 from gpumon_static.survey.survey import build_survey
@@ -39,8 +44,12 @@ def build_page(
     spec: PageConfig | None = None,
     key: bytes = b"",
     past: Past | None = None,
+    reports: Sequence[str] = (),
 ) -> Page:
-    """`spec`: which of the config's pages, index.html by default; `key`: for pseudonyms."""
+    """`spec`: which of the config's pages, index.html by default; `key`: for pseudonyms.
+
+    `reports`: the months that have one.
+    """
     spec = spec or config.pages[0]
     survey = build_survey(readings, config, now, spec, key)
     shown = [host.reading for host in survey.hosts if host.reading]
@@ -48,13 +57,17 @@ def build_page(
     who = namer(survey.tier, key, config.users)
     history = PastView(past, who, config.history.idle_after) if past else None
     anchors = _anchors(host.name for host in survey.hosts)
-    frame = Frame(survey, drivers, history)
+    jobs = find_jobs(survey)
+    frame = Frame(survey, drivers, history, jobs)
     views = [build_host(host, anchors[host.name], frame) for host in survey.hosts]
     headline = build_headline(survey)
     attention = _attention(views)
     latest = survey.latest
     data_time = moment(latest, now, survey.stale_after_s) if latest else None
     tells_names = survey.tier is not Tier.COUNTS
+    shown_history = build_history(history, views, everything=not spec.groups) if history else None
+    events = shown_events(survey, history)
+    usage = shown_history.usage if shown_history else ()
     return Page(
         title=survey.title,
         tab_title=f"{headline.number} {headline.text} – {survey.title}".lstrip(),
@@ -74,7 +87,13 @@ def build_page(
         refresh_s=survey.refresh_s,
         interval_s=survey.interval_s,
         stale_after_s=survey.stale_after_s,
-        history=build_history(history, views, everything=not spec.groups) if history else None,
+        history=shown_history,
+        jobs=build_jobs(jobs.all, now),
+        more_jobs=max(0, len(jobs.all) - MOST_JOBS),
+        supply=build_supply(history, spec.groups, now) if history else None,
+        reports=tuple(sorted(reports, reverse=True)),
+        health=build_health(survey, views, history, config.site.ignore_faults),
+        things=things_data(survey, jobs.all, usage, events, history),
     )
 
 

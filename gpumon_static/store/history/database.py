@@ -8,6 +8,9 @@ models and users are numbers that stand in one table each. What is not known is 
     pool_runs   one row per host and model and run              the same
     *_hours     sums over an hour: by GPU, user, host, supply   kept for history.keep_hours
     *_days      the same over a day                             kept for history.keep_days
+    machine_runs CPU, RAM and fullest disk in percent, load in tenths; by host and run; kept as samples are
+    events      what happened to hosts and GPUs                 kept for history.keep_events
+    machine_last when each host was last asked, and whether it answered
     latest      of each GPU: its last sample, how far its time is counted, since when it is as it is
     supply_last what the last run saw of each model, in all hosts (group 0) and in each group; models that
                 people call the same, as supply_models has it, count as the first of them
@@ -40,6 +43,8 @@ POOL_SUMS = "utilization_n utilization_sum memory_sum memory_total free_s taken_
 POOL_MAXES = ["gpus"]
 SUPPLY_SUMS = "counted_s judged_s none_s two_s four_s eight_s free_s busy_s held_s unknown_s".split()
 SUPPLY_MAXES = "gpus host_gpus".split()
+MACHINE_SUMS = "cpu_n cpu_sum ram_n ram_sum disk_n disk_sum load_n load_sum up_s down_s".split()
+MACHINE_MAXES = "cpu_max ram_max disk_max load_max".split()
 
 
 def _rollup(name: str, unit: str, keys: str, sums: Sequence[str], maxes: Sequence[str], kind: str) -> str:
@@ -100,7 +105,28 @@ THIRD = (
 )
 """How many GPUs of a model are free at once, and on one host: supply_count.py fills these tables."""
 
-MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND, THIRD]
+FOURTH = (
+    """CREATE TABLE machine_runs (
+        at INTEGER NOT NULL, host INTEGER NOT NULL, cpu INTEGER, ram INTEGER, disk INTEGER, load INTEGER,
+        PRIMARY KEY (at, host)) WITHOUT ROWID""",
+    "CREATE TABLE machine_last (host INTEGER PRIMARY KEY, at INTEGER NOT NULL, up INTEGER NOT NULL)",
+    *(_rollup("machine", unit, "host", MACHINE_SUMS, MACHINE_MAXES, "INTEGER") for unit in ("hour", "day")),
+    """INSERT INTO machine_days SELECT day, host, 0, 0, 0, 0, 0, 0, 0, 0,
+        up, min(down, 86400 - min(up, 86400)), NULL, NULL, NULL, NULL FROM (
+            SELECT day, host, max(free_s + busy_s + held_s + unknown_s) AS up, max(down_s) AS down
+            FROM gpu_days JOIN gpus ON gpus.id = gpu
+            WHERE slice IS NULL AND day > (SELECT max(day) FROM gpu_days) - 31 GROUP BY day, host)""",
+    """INSERT INTO machine_last SELECT id, answered_at, 1 FROM hosts
+        WHERE answered_at IS NOT NULL AND down_since IS NULL""",
+    """CREATE TABLE events (
+        id TEXT PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, host INTEGER NOT NULL,
+        told TEXT NOT NULL) WITHOUT ROWID""",
+    "CREATE INDEX events_by_time ON events (at)",
+    "CREATE INDEX events_by_host ON events (host, at)",
+)
+"""The hosts around the GPUs, and events. When hosts answered is taken from what their GPUs' days have."""
+
+MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND, THIRD, FOURTH]
 """What leads from version 0, an empty file, to 1, from 1 to 2 and so on. Once released, it stays as it is."""
 
 

@@ -12,8 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
+from gpumon_static.store.history.machines import MachineCount
 from gpumon_static.store.history.names import KnownGpu, Names
-from gpumon_static.store.history.observed import DOWN, FREE, MISSED, TAKEN, UNKNOWN, Observed
+from gpumon_static.store.history.observed import (
+    DOWN,
+    FREE,
+    MISSED,
+    TAKEN,
+    UNKNOWN,
+    MachineValues,
+    Observed,
+)
 from gpumon_static.store.history.rollups import HOUR, LATE, Tally, Use, save, stands_until
 from gpumon_static.store.history.supply_count import SupplyNaming, open_supply
 
@@ -87,6 +96,7 @@ class Ledger:
         self._runs: list[tuple[int]] = []
         self._asked: set[int] = set()
         """The hosts of this run."""
+        self._machines = MachineCount(connection)
         self._supply = open_supply(connection, naming, interval_s) if naming else None
 
     def host_of_all(self, uuids: set[str]) -> str | None:
@@ -117,9 +127,12 @@ class Ledger:
                     stock[host, gpu.model, row.state if row.at >= oldest else UNKNOWN] += 1
         self._supply.add_run(at, stock, self.interval_s)
 
-    def add_host(self, host: str, at: int, seen: Iterable[Observed]) -> None:
+    def add_host(
+        self, host: str, at: int, seen: Iterable[Observed], machine: MachineValues | None = None
+    ) -> None:
         host_id = self.names.host(host)
         self._asked.add(host_id)
+        self._add_machine(host_id, at, machine or MachineValues())
         present = self._present[host_id]
         for observed in seen:
             gpu = self.names.gpu(host, observed, at, self._seen)
@@ -137,6 +150,7 @@ class Ledger:
         host_id = self.names.host(host)
         self._asked.add(host_id)
         self._hosts.append((None, at, host_id))
+        self._add_machine(host_id, at, None)
         for number in self._missing(host_id):
             row = self.latest[number]
             if at > row.at:
@@ -144,6 +158,9 @@ class Ledger:
                 self._change(row, at, DOWN, None)
                 self._samples.append((at, number, DOWN, *[None] * 5))
                 row.utilization = None
+
+    def _add_machine(self, host: int, at: int, values: MachineValues | None) -> None:
+        self._machines.add(host, at, values, self.interval_s, raw=at >= self._raw_from)
 
     def add(self, gpu: KnownGpu, at: int, seen: Observed) -> bool:
         """False: that time has been counted already."""
@@ -191,6 +208,7 @@ class Ledger:
             self._hosts,
         )
         save(self._connection, self.tally)
+        self._machines.save()
         if self._supply is not None:
             self._supply.save()
 

@@ -39,6 +39,18 @@ class Observed(NamedTuple):
     memory_total: int | None
 
 
+class MachineValues(NamedTuple):
+    """What is measured of a host beside its GPUs, rounded."""
+
+    cpu: int | None = None
+    """Percent, as the next two."""
+    ram: int | None = None
+    disk: int | None = None
+    """The fullest one."""
+    load: int | None = None
+    """Of one minute, in tenths."""
+
+
 class HostSighting(NamedTuple):
     """One host in one run."""
 
@@ -47,3 +59,4 @@ class HostSighting(NamedTuple):
     """Seconds since 1970."""
     gpus: Sequence[Observed] | None
     """None: the host did not answer."""
+    machine: MachineValues = MachineValues()

@@ -78,6 +78,12 @@ Naming = Callable[[str, str], str]
 """Host and model to the part that a user's hours are listed by."""
 
 
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """A database that was not written to since an update has not all of them."""
+    query = "SELECT count(*) FROM sqlite_schema WHERE name = ?"
+    return bool(connection.execute(query, (name,)).fetchone()[0])
+
+
 def newest_run(connection: sqlite3.Connection) -> int | None:
     newest: int | None = connection.execute("SELECT max(at) FROM latest").fetchone()[0]
     return newest

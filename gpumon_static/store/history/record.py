@@ -15,8 +15,10 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from gpumon_static.store.events import Event
 from gpumon_static.store.history import repair
 from gpumon_static.store.history.database import DamagedHistory, HistoryError, put_aside, reading, writing
+from gpumon_static.store.history.event_log import add_events
 from gpumon_static.store.history.ledger import Ledger
 from gpumon_static.store.history.names import Names
 from gpumon_static.store.history.observed import HostSighting
@@ -45,11 +47,13 @@ def record(
     *,
     drops_ahead: bool = False,
     short_model: ShortModel = str,
+    events: Sequence[Event] = (),
 ) -> None:
     """Adds a run. It never raises: the CSV is written, and a run without its history is still a run.
 
     `drops_ahead`: what was recorded ahead of this run is wrong (store/clock.py).
     `short_model`: models that it gives the same name are one in the supply.
+    `events`: the last ones; those that the history has are not added again.
     """
     if not config.history.enabled:
         return
@@ -57,11 +61,11 @@ def record(
         try:
             if drops_ahead:
                 _drop_ahead(config, now, say)
-            _record(config, seen, now, short_model)
+            _record(config, seen, now, short_model, events)
         except DamagedHistory as error:
             aside = put_aside(config.history_path, now)
             say(f"history: {error}; the file is now {aside.name}, and a new one begins")
-            _record(config, seen, now, short_model)
+            _record(config, seen, now, short_model, events)
     except HistoryError as error:
         say(f"history: {error}; this run is not in it")
     except Exception as error:
@@ -93,9 +97,15 @@ def _drop_ahead(config: Config, now: datetime, say: Say) -> None:
         say(f"history: {dropped.words}; they were ahead of the clock")
 
 
-def _record(config: Config, seen: Sequence[HostSighting], now: datetime, short_model: ShortModel) -> None:
+def _record(
+    config: Config,
+    seen: Sequence[HostSighting],
+    now: datetime,
+    short_model: ShortModel,
+    events: Sequence[Event],
+) -> None:
     with writing(config.history_path) as connection:
-        add(connection, config, seen, int(now.timestamp()), short_model)
+        add(connection, config, seen, int(now.timestamp()), short_model, events)
 
 
 def add(
@@ -104,6 +114,7 @@ def add(
     seen: Sequence[HostSighting],
     now: int,
     short_model: ShortModel = str,
+    events: Sequence[Event] = (),
 ) -> None:
     """Inside a transaction of the caller's. The same run a second time changes nothing."""
     # A clock that was put back during this run, or before one that asks only some hosts.
@@ -118,6 +129,7 @@ def add(
     _follow_renamed_hosts(ledger, seen)
     add_run(ledger, at, seen)
     ledger.save()
+    add_events(connection, ledger.names.host, events, now - config.history.keep_events * DAY)
     _prune(connection, config)
 
 
@@ -127,7 +139,7 @@ def add_run(ledger: Ledger, at: int, seen: Iterable[HostSighting]) -> None:
         if host.gpus is None:
             ledger.add_failure(host.host, host.at)
         else:
-            ledger.add_host(host.host, host.at, host.gpus)
+            ledger.add_host(host.host, host.at, host.gpus, host.machine)
     ledger.close_run(at)
 
 
@@ -145,7 +157,14 @@ def _prune(connection: sqlite3.Connection, config: Config) -> None:
 
 def prune_as_configured(connection: sqlite3.Connection, config: Config, at: int) -> None:
     keep = config.history
-    prune(connection, at, raw_days=keep.keep_raw, hours_days=keep.keep_hours, days_days=keep.keep_days)
+    prune(
+        connection,
+        at,
+        raw_days=keep.keep_raw,
+        hours_days=keep.keep_hours,
+        days_days=keep.keep_days,
+        events_days=keep.keep_events,
+    )
 
 
 def usual_interval(connection: sqlite3.Connection, configured: int) -> int:

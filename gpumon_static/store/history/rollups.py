@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from gpumon_static.store.history.database import (
     GPU_MAXES,
     GPU_SUMS,
+    MACHINE_MAXES,
+    MACHINE_SUMS,
     POOL_MAXES,
     POOL_SUMS,
     SUPPLY_MAXES,
@@ -47,7 +49,8 @@ GPU_ROLLUP = Rollup("gpu", ("gpu",), GPU_SUMS, GPU_MAXES)
 USER_ROLLUP = Rollup("user", ("user", "gpu"), USER_SUMS, ())
 POOL_ROLLUP = Rollup("pool", ("host", "model"), POOL_SUMS, POOL_MAXES)
 SUPPLY_ROLLUP = Rollup("supply", ("model", "host_group"), SUPPLY_SUMS, SUPPLY_MAXES)
-ROLLUPS = (GPU_ROLLUP, USER_ROLLUP, POOL_ROLLUP, SUPPLY_ROLLUP)
+MACHINE_ROLLUP = Rollup("machine", ("host",), MACHINE_SUMS, MACHINE_MAXES)
+ROLLUPS = (GPU_ROLLUP, USER_ROLLUP, POOL_ROLLUP, SUPPLY_ROLLUP, MACHINE_ROLLUP)
 
 SumRow = list[Any]
 """Keys, sums, then largest values, in the order of the table's columns."""
@@ -197,14 +200,22 @@ def prune(
     raw_days: int,
     hours_days: int,
     days_days: int,
+    events_days: int = 365,
     most: int = LEAST_BITE,
 ) -> None:
     """The oldest rows first, and at most `most` of each table: the rest goes with the next runs."""
     # With fewer than a run adds, a large site's tables would grow for ever.
     most = max(most, GROWTH * connection.execute("SELECT count(*) FROM latest").fetchone()[0])
     raw = now - raw_days * DAY
-    for table, keys in (("samples", "at, gpu"), ("pool_runs", "at, host, model"), ("runs", "at")):
+    raw_tables = {
+        "samples": "at, gpu",
+        "pool_runs": "at, host, model",
+        "machine_runs": "at, host",
+        "runs": "at",
+    }
+    for table, keys in raw_tables.items():
         _delete_oldest(connection, table, keys, raw, most)
+    connection.execute("DELETE FROM events WHERE at < ?", (now - events_days * DAY,))
     # The span that reaches over the border says how things stood there.
     connection.execute(
         "DELETE FROM spans WHERE (gpu, at) IN (SELECT gpu, at FROM spans AS old WHERE at < ?1 AND EXISTS"
@@ -236,10 +247,11 @@ def _delete_oldest(connection: sqlite3.Connection, table: str, keys: str, before
 def forget_from(connection: sqlite3.Connection, hour: int) -> None:
     """Everything from that hour on, as if it had never been; the day it cuts is summed up anew."""
     at, day = hour * HOUR, hour * HOUR // DAY
-    for table in ("samples", "spans", "pool_runs", "runs"):
+    for table in ("samples", "spans", "pool_runs", "machine_runs", "events", "runs"):
         connection.execute(f"DELETE FROM {table} WHERE at >= ?", (at,))  # noqa: S608
     # The next run has nothing to continue from: the time up to it is unknown.
-    connection.execute("DELETE FROM supply_last WHERE at >= ?", (at,))
+    for table in ("supply_last", "machine_last"):
+        connection.execute(f"DELETE FROM {table} WHERE at >= ?", (at,))  # noqa: S608
     for name, keys, sums, maxes in ROLLUPS:
         by = ", ".join(keys)
         columns = ", ".join([f"sum({c})" for c in sums] + [f"max({c})" for c in maxes])

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gpumon_static.store.history.database import SUPPLY_SUMS, HistoryError
-from gpumon_static.store.history.questions import Period, names_of
+from gpumon_static.store.history.questions import Period, has_table, names_of
 from gpumon_static.store.history.rollups import DAY, HOUR
 from gpumon_static.store.history.supply_count import ALL_HOSTS
 from gpumon_static.text import one_line
@@ -72,8 +72,8 @@ class ModelSupply:
     """The period of the same length before it."""
     week: Mapping[int, WeekHour]
     """By the hour of the week, from Monday on; hours are kept for history.keep_hours."""
-    held_by: tuple[tuple[str, float], ...]
-    """User and seconds held idle, most first. The name is empty for an unknown user."""
+    held_by: tuple[tuple[str, float], ...] | None
+    """User and seconds held idle, most first. The name is empty for an unknown user. None: not asked for."""
 
 
 class SupplyAnswer(NamedTuple):
@@ -85,10 +85,17 @@ class SupplyAnswer(NamedTuple):
 
 
 def supply(
-    connection: sqlite3.Connection, asked: Period, groups: Mapping[str, str] | None = None
+    connection: sqlite3.Connection,
+    asked: Period,
+    groups: Mapping[str, str] | None = None,
+    *,
+    with_holders: bool = True,
 ) -> SupplyAnswer:
-    """Each model that is there at the end of the period. `groups`: by group, of hosts by name, too."""
-    if not _has_tables(connection):
+    """Each model that is there at the end of the period. `groups`: by group, of hosts by name, too.
+
+    `with_holders`: with who held them idle, for which the days of all users and GPUs are gone through.
+    """
+    if not has_table(connection, "supply_days"):
         raise HistoryError("supply is not counted yet: the next `gpumon-static fetch` begins with it")
     length = asked.until - asked.since
     first = _first_at(connection, asked)
@@ -97,7 +104,7 @@ def supply(
     known = Period(max(asked.since, first), asked.until)
     before = _sums(connection, _earlier(connection, asked))
     sums, firsts, weeks = _sums(connection, known), _firsts(connection, known), _weeks(connection, known)
-    held = _held_by(connection, known, groups)
+    held = _held_by(connection, known, groups) if with_holders else None
     models = dict(connection.execute("SELECT model, name FROM supply_models"))
     group_names = dict(connection.execute("SELECT id, name FROM host_groups"))
     found = [
@@ -109,18 +116,14 @@ def supply(
             sums=sums[key],
             before=before.get(key),
             week=weeks.get(key, {}),
-            held_by=held.get((key[0], "" if groups is None else group_names[key[1]]), ()),
+            held_by=None
+            if held is None
+            else held.get((key[0], "" if groups is None else group_names[key[1]]), ()),
         )
         for key, sizes in _sizes(connection, known).items()
         if key in sums and key[0] in models and key[1] in (group_names if groups is not None else {ALL_HOSTS})
     ]
     return SupplyAnswer(known, length, found)
-
-
-def _has_tables(connection: sqlite3.Connection) -> bool:
-    """A database that was not written to since the update has none."""
-    query = "SELECT count(*) FROM sqlite_schema WHERE name = 'supply_days'"
-    return bool(connection.execute(query).fetchone()[0])
 
 
 def _first_at(connection: sqlite3.Connection, asked: Period) -> int | None:

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from gpumon_static.bounds.tables import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT, Range
+from gpumon_static.store.events import Event
+from gpumon_static.store.history.event_log import read_events
+from gpumon_static.store.history.machines import Availability, MachinePoints, availability, series
 from gpumon_static.store.history.observed import MISSED
-from gpumon_static.store.history.questions import MEASURED, UserUse, is_place, names_of, period, users
+from gpumon_static.store.history.questions import (
+    MEASURED,
+    UserUse,
+    has_table,
+    is_place,
+    names_of,
+    period,
+    users,
+)
 from gpumon_static.store.history.rollups import DAY, HOUR
+from gpumon_static.store.history.supply import SupplyAnswer, supply
 from gpumon_static.text import one_line
 
 SLOT_S = 15 * 60
@@ -27,6 +39,12 @@ WEEKS = 4
 RANGES = {"24h": (SLOT_S, 96), "7d": (2 * HOUR, 84), "30d": (6 * HOUR, 120), "1y": (3 * DAY, 122)}
 """Seconds of a point, and how many points."""
 USER_RANGES = {"24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
+MACHINE_RANGES = ("24h", "7d", "30d")
+SUPPLY_DAYS = {"7d": 7, "30d": 30, "90d": 90, "1y": 365}
+MOST_GPU_DAYS = 500_000
+"""In which who held what idle is looked up for the page: some tenths of a second."""
+YEAR = 365 * DAY
+MOST_EVENTS = 2000
 
 
 class Span(NamedTuple):
@@ -83,9 +101,17 @@ class Past:
     week: dict[Pool, dict[int, tuple[float, float]]]
     """Hour of the week in UTC, from Monday on: GPU seconds free, and known at all."""
     sizes: dict[Pool, int]
+    machines: dict[str, dict[str, MachinePoints]] = field(default_factory=dict)
+    """By range and host."""
+    availability: dict[str, Availability] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    """The newest first, of the last year; at most `MOST_EVENTS`."""
+    supply: dict[str, list[SupplyAnswer]] = field(default_factory=dict)
+    """By range: in all hosts, and by group."""
 
 
-def read(connection: sqlite3.Connection, now: datetime) -> Past:
+def read(connection: sqlite3.Connection, now: datetime, groups: Mapping[str, str] | None = None) -> Past:
+    """`groups`: of hosts by name."""
     at = int(now.timestamp())
     pools = _Pools(connection)
     return Past(
@@ -98,7 +124,28 @@ def read(connection: sqlite3.Connection, now: datetime) -> Past:
         users={name: _users(connection, at, seconds) for name, seconds in USER_RANGES.items()},
         week=_week(connection, pools, at),
         sizes=_sizes(connection, pools),
+        machines={name: series(connection, *RANGES[name], at) for name in MACHINE_RANGES},
+        availability=availability(connection, at),
+        events=read_events(connection, at - YEAR, MOST_EVENTS),
+        supply=_supply(connection, at, groups or {}),
     )
+
+
+def _supply(
+    connection: sqlite3.Connection, now: int, groups: Mapping[str, str]
+) -> dict[str, list[SupplyAnswer]]:
+    if not has_table(connection, "supply_days"):
+        return {}
+    (gpus,) = connection.execute("SELECT count(*) FROM latest WHERE present").fetchone()
+    found = {}
+    for name, days in SUPPLY_DAYS.items():
+        asked = period(connection, now - days * DAY, now)
+        with_holders = gpus * days <= MOST_GPU_DAYS
+        found[name] = [
+            supply(connection, asked, by_group, with_holders=with_holders)
+            for by_group in ([None, groups] if any(groups.values()) else [None])
+        ]
+    return found
 
 
 def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:

@@ -1,0 +1,108 @@
+// What happened: the events of a year as a timeline by kind, and as a list, of one host or kind where that is asked for.
+(() => {
+  "use strict";
+  const { element } = gpumon;
+  const { svg } = gpumon.chart;
+  const things = gpumon.things;
+  const WORDS = { "host-down": "host down", "host-up": "host back", "gpu-fault": "GPU fault", "gpu-recovered": "GPU healthy again", "gpu-freed": "GPU free after long use" };
+  const DAY = 86400;
+  const STEP = 50;
+  const WORRIES = "worries";
+  const asked = { host: "", kind: WORRIES, days: "30" };
+  let most = STEP;
+
+  // That a GPU became free is no worry, and happens every day.
+  const isAsked = (kind) => !asked.kind || kind === asked.kind || (asked.kind === WORRIES && kind !== "gpu-freed");
+
+  function chosen() {
+    const { events = [], kinds = [] } = things.read();
+    const since = Date.parse(document.body.dataset.made) / 1000 - Number(asked.days) * DAY;
+    return events.filter(([at, kind, host]) => at >= since && isAsked(kinds[kind]) && (!asked.host || gpumon.hosts[host]?.name === asked.host));
+  }
+
+  function select(name, label, options) {
+    const made = element("select", { name, ariaLabel: label }, ...options.map(([text, value]) => new Option(text, value)));
+    made.value = asked[name];
+    made.addEventListener("input", () => {
+      asked[name] = made.value;
+      most = STEP;
+      show();
+    });
+    return made;
+  }
+
+  function tools() {
+    const { events = [], kinds = [] } = things.read();
+    const hosts = [...new Set(events.map((row) => row[2]))].sort((one, two) => one - two).map((place) => gpumon.hosts[place]?.name).filter(Boolean);
+    if (asked.host && !hosts.includes(asked.host)) asked.host = "";
+    return [
+      select("host", "Host", [["all hosts", ""], ...hosts.map((name) => [name, name])]),
+      select("kind", "Kind", [["hosts and faults", WORRIES], ["everything", ""], ...kinds.map((kind) => [WORDS[kind] ?? kind, kind])]),
+      select("days", "Time", [["7 days", "7"], ["30 days", "30"], ["90 days", "90"], ["a year", "365"]]),
+    ];
+  }
+
+  function timeline(rows, width) {
+    const { kinds } = things.read();
+    const end = Date.parse(document.body.dataset.made) / 1000;
+    const start = end - Number(asked.days) * DAY;
+    const shown = kinds.filter((_, place) => rows.some((row) => row[1] === place));
+    const [left, row] = [width < 500 ? 96 : 168, 24];
+    const height = shown.length * row + 22;
+    const x = (at) => left + ((at - start) / (end - start)) * (width - left - 8);
+    const counts = shown.map((kind) => `${rows.filter((one) => kinds[one[1]] === kind).length} × ${WORDS[kind] ?? kind}`);
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart events-chart", role: "img", "aria-label": `Events by kind: ${counts.join(", ")}.` });
+    const time = new Date(start * 1000);
+    time.setHours(24, 0, 0, 0);
+    const step = { 7: 1, 30: 7, 90: 14, 365: 61 }[asked.days];
+    for (; time / 1000 < end; time.setDate(time.getDate() + step)) {
+      const text = `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
+      picture.append(svg("line", { class: "grid", x1: x(time / 1000), x2: x(time / 1000), y1: 0, y2: height - 20 }));
+      picture.append(svg("text", { class: "axis middle", x: Math.min(width - 20, Math.max(left + 16, x(time / 1000))), y: height - 4 }, text));
+    }
+    shown.forEach((kind, place) => {
+      picture.append(svg("line", { class: "grid", x1: left, x2: width - 8, y1: place * row + 12, y2: place * row + 12 }));
+      picture.append(svg("text", { class: "axis", x: 0, y: place * row + 16 }, WORDS[kind] ?? kind));
+      const marks = rows.filter((one) => kinds[one[1]] === kind).map(([at]) => `M${x(at).toFixed(1)} ${place * row + 4}v16`);
+      picture.append(svg("path", { d: marks.join(""), class: `mark ${kind}` }));
+    });
+    return picture;
+  }
+
+  function list(rows) {
+    const cells = rows.slice(0, most).map(([at, , place, what]) => {
+      const host = gpumon.hosts[place];
+      return [things.when(at), host ? things.link("host", [host.name], host.short) : "", element("bdi", {}, what)];
+    });
+    const made = things.table("Table of events", ["When", "Host", "What"], cells);
+    if (rows.length <= most) return [made];
+    const more = element("button", { type: "button" }, `Show more of ${rows.length}`);
+    more.addEventListener("click", () => {
+      most += STEP * 4;
+      show();
+    });
+    return [made, more];
+  }
+
+  function show() {
+    const section = document.getElementById("events");
+    if (!section) return;
+    const rows = chosen();
+    section.querySelector("#events-tools").replaceChildren(...tools());
+    const chart = section.querySelector("#events-chart");
+    chart.replaceChildren(rows.length ? timeline(rows, Math.max(280, chart.clientWidth || 640)) : things.quiet("Nothing happened in this time."));
+    section.querySelector("#events-list").replaceChildren(...list(rows));
+    section.querySelector("#events-more")?.remove();
+  }
+
+  // Drawn when the tab is opened: it has no width before.
+  const isOpen = () => document.documentElement.dataset.place === "health";
+  gpumon.on("place", () => isOpen() && show());
+  addEventListener("DOMContentLoaded", () => isOpen() && show());
+  gpumon.on("update", () => isOpen() && show());
+  let timer = 0;
+  addEventListener("resize", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => isOpen() && show(), 150);
+  });
+})();

@@ -1,0 +1,93 @@
+// A host as a panel: its facts and GPUs, its last day, week and month, who used it, and what happened to it.
+(() => {
+  "use strict";
+  const { element } = gpumon;
+  const things = gpumon.things;
+  const COUNTS = { "24h": 96, "7d": 84, "30d": 120 };
+  const MOST_EVENTS = 15;
+
+  function factsOf(host, place) {
+    const there = document.getElementById(host.anchor);
+    const texts = (selector) => [...(there?.querySelectorAll(selector) ?? [])].map((one) => one.textContent.trim()).filter(Boolean);
+    const [up, known] = things.read().up?.[place] ?? [];
+    const free = host.gpus.filter((gpu) => gpu.kind === "free").length;
+    const pairs = [["GPUs", host.gpus.length ? `${free} of ${host.gpus.length} free` : texts(".notice-word")[0] ?? host.status ?? "–"]];
+    if (host.group) pairs.push(["Group", host.group]);
+    for (const text of texts(".software")) pairs.push([text.split(" ")[0].replace("driver", "Driver"), text.replace(/^\S+ /, "")]);
+    for (const item of there?.querySelectorAll(".meters li, .about li:not(.group, .software, .data-time)") ?? []) {
+      const value = item.querySelector("b")?.textContent.trim() ?? "";
+      const name = item.textContent.replace(value, "").trim();
+      pairs.push([name.replace(/^load$/, "Load").replace(/^up$/, "Up"), value]);
+    }
+    if (up !== undefined) pairs.push(["Answered, 30 d", up === null ? "–" : `${up} %`, element("span", { className: "unit" }, `, ${known} % of the time known`)]);
+    return things.facts(pairs);
+  }
+
+  function charts(host, place, holder) {
+    const range = things.range();
+    const past = gpumon.past();
+    const machine = things.read().machine;
+    const [top, ...series] = machine?.hosts[place] ?? [];
+    const mine = series[Object.keys(things.RANGES).indexOf(range)] ?? [];
+    const there = { first: machine?.first[range], step: machine?.step[range], count: machine?.count[range] };
+    const gpu = { first: past?.first[range], step: past?.step[range], count: COUNTS[range] };
+    const levels = past?.hosts[place]?.[1][range] ?? [];
+    const wanted = [
+      { title: "GPU utilization", letters: levels[0], top: 100, unit: "%", ...gpu },
+      { title: "GPU memory in use", letters: levels[1], top: 100, unit: "%", ...gpu },
+      { title: "CPU", letters: mine[0], top: 100, unit: "%", ...there },
+      { title: "RAM in use", letters: mine[1], top: 100, unit: "%", ...there },
+      { title: "Fullest disk", letters: mine[2], top: 100, unit: "%", ...there },
+      { title: "Load", letters: mine[3], top, unit: "", digits: 1, ...there },
+    ];
+    const made = wanted.filter(({ letters, first }) => letters && first !== undefined).map((one) => things.chart(holder, one)).filter(Boolean);
+    holder.replaceChildren(...(made.length ? made : [things.quiet("Nothing is known of this time.")]));
+    const usual = { "24h": 900, "7d": 7200, "30d": 21600 }[range];
+    if (there.step > usual) holder.append(things.quiet(`CPU, RAM, disks and load are means over ${gpumon.duration(there.step)}: the page has many hosts.`));
+  }
+
+  function past(host, place) {
+    const holder = element("div", { className: "panel-charts" });
+    const again = () => charts(host, place, holder);
+    const bar = element("div", { className: "history-bar" }, element("h3", {}, "The past"), things.ranges(again));
+    return [element("section", { className: "part" }, bar, holder), again];
+  }
+
+  function used(place) {
+    const rows = things.read().used?.[place] ?? [];
+    if (!rows.length) return [];
+    const cells = rows.map(([user, hours, idle]) => [things.link("user", [user], user), things.hours(hours), things.hours(idle)]);
+    return [things.section("Who used it in 30 days", things.table("Table of users", ["User", "#GPU hours", "#of these idle"], cells))];
+  }
+
+  function events(place) {
+    const all = (things.read().events ?? []).filter((row) => row[2] === place);
+    if (!all.length) return [];
+    const rows = all.slice(0, MOST_EVENTS).map(([at, , , what]) => [things.when(at), element("bdi", {}, what)]);
+    const more = all.length > MOST_EVENTS ? [things.quiet(`The last ${MOST_EVENTS} of ${all.length}.`)] : [];
+    return [things.section("What happened", things.table("Table of events", ["When", "What"], rows), ...more)];
+  }
+
+  function open(name, body) {
+    const host = gpumon.hosts.find((one) => one.name === name) ?? gpumon.hosts.find((one) => one.short === name);
+    if (!host) return null;
+    const place = host.place;
+    if (host.note) body.append(element("p", { className: "note" }, host.note));
+    if (host.status) body.append(element("p", { className: "fault" }, element("i", { className: "icon i-failed" }), " ", reasonOf(host)));
+    body.append(factsOf(host, place));
+    if (host.gpus.length) body.append(things.section("GPUs", things.gpus(host.gpus)));
+    const there = things.jobs().filter((job) => job.places.some((one) => one.host === host));
+    if (there.length) body.append(things.section("Jobs", things.jobTable(there)));
+    const [section, draw] = past(host, place);
+    body.append(section, ...used(place), ...events(place));
+    draw();
+    return host.short;
+  }
+
+  function reasonOf(host) {
+    const notice = document.getElementById(host.anchor)?.querySelector(".notice, .card.failed");
+    return notice?.textContent.replace(/\s+/g, " ").trim() || host.status;
+  }
+
+  gpumon.places.register({ place: "host", tab: "now", open });
+})();

@@ -1,0 +1,26 @@
+// A job as a panel: whose it is, since when, and the GPUs it runs on.
+(() => {
+  "use strict";
+  const { element } = gpumon;
+  const things = gpumon.things;
+
+  function open(address, body) {
+    const job = things.job(address);
+    if (!job) return null;
+    const gpus = job.places.flatMap(({ host, cards }) => host.gpus.filter((gpu) => cards.includes(gpu.index)));
+    const hosts = job.places.length;
+    const pairs = [
+      ["User", ...job.users.flatMap((name, place) => [place ? ", " : "", things.link("user", [name], name)])],
+      ["GPUs", `${gpumon.tallied(gpus)} on ${gpumon.count(hosts, "host")}`],
+      ["Utilization", things.amount(job.utilization, "%")],
+      ["Memory", job.memory === null ? "–" : things.amount(gpumon.gigabytes(job.memory), "GB")],
+      ["Started", job.since === null ? "–" : things.when(job.since)],
+      ["Running for", job.since === null ? "–" : gpumon.duration(Math.max(0, Date.parse(document.body.dataset.made) / 1000 - job.since))],
+    ];
+    if (job.id) pairs.unshift(["Job", element("bdi", {}, job.id)]);
+    body.append(things.facts(pairs), things.section("GPUs", things.gpus(gpus)));
+    return job.id ? `${job.program ?? "Job"} · ${job.id}` : `${job.program ?? "Job"} of ${job.users[0]}`;
+  }
+
+  gpumon.places.register({ place: "job", tab: "people", open });
+})();

@@ -1,0 +1,35 @@
+// The table of Supply: one of its periods at a time, with the worst hours in the reader's zone.
+(() => {
+  "use strict";
+  const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+  let chosen = gpumon.params.get("supply") || "30d";
+
+  // The hours come in the collector's zone.
+  function hour(number, shift) {
+    const there = (((number + shift) % 168) + 168) % 168;
+    return `${DAYS[Math.floor(there / 24)]} ${there % 24} h`;
+  }
+
+  function show() {
+    const section = document.querySelector(".supply[data-offset]");
+    if (!section) return;
+    const tables = [...section.querySelectorAll(".supply-range")];
+    if (!tables.some((table) => table.dataset.range === chosen)) chosen = tables.at(-1)?.dataset.range;
+    for (const table of tables) table.hidden = table.dataset.range !== chosen;
+    for (const input of section.querySelectorAll("[name=supply-range]")) input.checked = input.value === chosen;
+    const made = new Date(document.body.dataset.made);
+    const shift = Math.round((-made.getTimezoneOffset() - Number(section.dataset.offset)) / 60);
+    for (const cell of section.querySelectorAll("[data-hour]")) cell.textContent = hour(Number(cell.dataset.hour), shift);
+    const zone = section.querySelector(".zone-of-week");
+    if (zone) zone.textContent = "your time zone";
+  }
+
+  document.addEventListener("input", (event) => {
+    if (event.target.name !== "supply-range") return;
+    chosen = event.target.value;
+    gpumon.params.set({ supply: chosen === "30d" ? "" : chosen });
+    show();
+  });
+  gpumon.on("update", show);
+  show();
+})();

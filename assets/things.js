@@ -1,0 +1,129 @@
+// What the panels of hosts, users and jobs are built from, and with: the JSON block of publish/page/things_data.py.
+(() => {
+  "use strict";
+  const { element } = gpumon;
+  const { decode, draw, mean } = gpumon.chart;
+  const SAME_S = 90; // as in survey/jobs.py
+  const RANGES = { "24h": "24 h", "7d": "7 d", "30d": "30 d" };
+  let data = null;
+  let range = "24h";
+
+  function read() {
+    data ??= JSON.parse(document.getElementById("things")?.textContent || "{}");
+    return data;
+  }
+
+  const toJob = ([address, id, users, program, places, utilization, memory, since]) => ({
+    address, id, users, program, utilization, memory, since,
+    places: places.map(([host, gpus, cards]) => ({ host: gpumon.hosts[host], gpus, cards })),
+  });
+  const jobs = () => (read().jobs ?? []).map(toJob);
+
+  // A job without an id is called by the minute of its start, which differs a little from run to run.
+  function job(address) {
+    const all = jobs();
+    const exact = all.find((one) => one.address === address);
+    const cut = address.lastIndexOf(",");
+    const at = Date.parse(address.slice(cut + 1)) / 1000;
+    if (exact || cut < 0 || Number.isNaN(at)) return exact ?? null;
+    const isSame = (one) => !one.id && one.since !== null && one.address.startsWith(address.slice(0, cut + 1));
+    const near = all.filter(isSame).sort((one, two) => Math.abs(one.since - at) - Math.abs(two.since - at));
+    return near.length && Math.abs(near[0].since - at) <= SAME_S ? near[0] : null;
+  }
+
+  const two = (number) => String(number).padStart(2, "0");
+  const date = (time) => `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
+
+  function when(seconds) {
+    const time = new Date(seconds * 1000);
+    const made = new Date(document.body.dataset.made);
+    const year = time.getFullYear() === made.getFullYear() ? "" : ` ${time.getFullYear()}`;
+    const clock = `${two(time.getHours())}:${two(time.getMinutes())}`;
+    const text = time.toDateString() === made.toDateString() ? clock : `${date(time)}${year}, ${clock}`;
+    const utc = time.toISOString();
+    return element("time", { dateTime: utc, title: `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC` }, text);
+  }
+
+  const link = (place, names, text) => element("a", { href: gpumon.places.link(place, ...names) }, element("bdi", {}, text));
+  const section = (title, ...children) => element("section", { className: "part" }, element("h3", {}, title), ...children);
+  const quiet = (text) => element("p", { className: "told" }, text);
+  const amount = (value, unit) => (value === null || value === undefined ? "–" : element("span", {}, String(value), element("span", { className: "unit" }, ` ${unit}`)));
+
+  // heads: texts; one that starts with # is of numbers.
+  function table(label, heads, rows) {
+    const isNumber = heads.map((head) => head.startsWith("#"));
+    const cell = (tag, content, place, more = {}) => {
+      const made = element(tag, { className: isNumber[place] ? "number" : "", ...more });
+      made.append(...[content].flat());
+      return made;
+    };
+    const head = element("tr", {}, ...heads.map((text, place) => cell("th", text.replace("#", ""), place, { scope: "col" })));
+    const body = rows.map((row) => element("tr", {}, ...row.map((content, place) => cell("td", content, place))));
+    const made = element("table", { className: "list" }, element("thead", {}, head), element("tbody", {}, ...body));
+    const scroll = element("div", { className: "scroll", tabIndex: 0, ariaLabel: label }, made);
+    scroll.setAttribute("role", "region");
+    return scroll;
+  }
+
+  function facts(pairs) {
+    const list = element("dl", { className: "facts" });
+    for (const [name, ...value] of pairs) list.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...value)));
+    return list;
+  }
+
+  const hours = (value) => amount(value < 100 ? value.toFixed(1) : Math.round(value), "h");
+  const users = (gpu) => gpu.names.flatMap((name, place) => [place ? ", " : "", link("user", [name], name)]);
+
+  function gpus(list) {
+    const row = (gpu) => [
+      link("gpu", [gpu.host.name, gpu.index], `${gpu.host.short} ${gpu.index}`),
+      element("bdi", {}, gpu.model),
+      element("span", { className: `state ${gpu.kind}` }, gpu.word),
+      amount(gpu.utilization, "%"),
+      gpu.used === null && gpu.total === null ? "–" : amount(`${gpumon.gigabytes(gpu.used)} / ${gpumon.gigabytes(gpu.total)}`, "GB"),
+      gpu.names.length ? users(gpu) : gpu.users ? gpumon.count(gpu.users, "user") : "",
+    ];
+    return table("Table of GPUs", ["GPU", "Model", "State", "#Utilization", "#Memory", "User"], list.map(row));
+  }
+
+  function jobTable(list) {
+    const row = (one) => [
+      [link("job", [one.address], one.program ?? "–"), ...(one.id ? [" ", element("span", { className: "unit" }, one.id)] : [])],
+      one.users.slice(0, 3).flatMap((name, place) => [place ? ", " : "", link("user", [name], name)]),
+      one.places.flatMap(({ host, gpus: there }, place) => [place ? ", " : "", link("host", [host.name], host.short), `: ${there}`]),
+      amount(one.utilization, "%"),
+      one.since === null ? "–" : when(one.since),
+    ];
+    return table("Table of jobs", ["Job", "User", "Where", "#Utilization", "Started"], list.map(row));
+  }
+
+  // The ranges above charts; the choice is kept from panel to panel.
+  function ranges(again) {
+    const made = element("fieldset", { className: "views" }, element("legend", { className: "spoken" }, "Time"));
+    for (const [key, text] of Object.entries(RANGES)) {
+      const input = element("input", { type: "radio", name: "thing-range", value: key, checked: key === range });
+      input.addEventListener("input", () => {
+        range = key;
+        again();
+      });
+      made.append(element("label", {}, input, text));
+    }
+    return made;
+  }
+
+  function chart(holder, { title, letters, count, top, unit, first, step, digits = 0 }) {
+    const values = decode(letters ?? "", count, top);
+    if (!values.some((value) => value !== null)) return null;
+    const most = Math.max(...values.filter((value) => value !== null));
+    const told = `${mean(values).toFixed(digits)}${unit && ` ${unit}`} on average, at most ${most.toFixed(digits)}${unit && ` ${unit}`}`;
+    const columns = Math.max(1, Math.floor((holder.clientWidth + 32) / (400 + 32)));
+    const width = Math.max(240, (holder.clientWidth + 32) / columns - 32);
+    const describe = `${title}: ${told}.`;
+    const lines = [{ name: "", values, unit, className: "main", digits }];
+    return element("div", {}, element("h4", {}, title, " ", element("span", { className: "unit" }, told)),
+      draw({ lines, first, step, top, unit, height: 104, width, steps: 2, describe }));
+  }
+
+  gpumon.on("update", () => (data = null));
+  gpumon.things = { read, jobs, job, when, link, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
+})();

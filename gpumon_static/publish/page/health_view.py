@@ -1,0 +1,141 @@
+"""The tab Health: what is down, faulty, different or full, what happened, and how often hosts answered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from gpumon_static import rules
+from gpumon_static.publish.page.host_view import FULL_PERCENT
+from gpumon_static.publish.page.records import HostView, Kind
+from gpumon_static.publish.page.thing_records import (
+    AvailabilityRow,
+    DiskRow,
+    DownRow,
+    DriverRow,
+    EventRow,
+    FaultLine,
+    HealthView,
+)
+from gpumon_static.publish.page.words import memory_of, share
+from gpumon_static.survey.news import tell
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.text import DASH, clip, natural_key
+from gpumon_static.times import utc_text
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.past import PastView
+    from gpumon_static.store.events import Event
+    from gpumon_static.store.history.machines import Availability
+    from gpumon_static.survey.survey import Survey, SurveyedHost
+
+FREED = "gpu-freed"
+"""No worry, and one of every day: only the browser lists it, if asked."""
+MOST_ROWS = 200
+MOST_EVENTS_SHOWN = 50
+MOST_NAMED = 6
+TEXT_LETTERS = 160
+
+
+def build_health(
+    survey: Survey, views: Sequence[HostView], past: PastView | None, ignored: Sequence[str]
+) -> HealthView:
+    events = [event for event in shown_events(survey, past) if event.type != FREED]
+    known = past.past.availability if past else {}
+    there = [(host.name, known[host.name]) for host in survey.hosts if host.name in known]
+    rows = sorted(map(_availability, there), key=lambda row: (row.percent is None, row.percent))
+    not_always = [row for row in rows if row.percent is None or row.percent < 100]
+    return HealthView(
+        down=tuple(_down(views, past))[:MOST_ROWS],
+        faults=tuple(_faults(survey.hosts, views))[:MOST_ROWS],
+        drivers=() if "driver-differs" in ignored else tuple(_drivers(survey.hosts))[:MOST_ROWS],
+        disks=tuple(_disks(survey.hosts))[:MOST_ROWS],
+        events=tuple(_event(event, survey.tier) for event in events[:MOST_EVENTS_SHOWN]),
+        events_in_all=len(events),
+        availability=tuple(not_always[:MOST_ROWS]),
+        always_up=len(rows) - len(not_always),
+    )
+
+
+def shown_events(survey: Survey, past: PastView | None) -> list[Event]:
+    """Those of the hosts of this page, newest first."""
+    names = {host.name for host in survey.hosts}
+    return [event for event in past.past.events if event.host in names] if past else []
+
+
+def title_of(event: Event, tier: Tier) -> str:
+    """What happened, without the host's name."""
+    title = tell(event, with_error=tier is Tier.NAMES).title
+    return clip(title.removeprefix(event.host).removeprefix(":").strip(), TEXT_LETTERS)
+
+
+def _event(event: Event, tier: Tier) -> EventRow:
+    at = event.at.astimezone(UTC)
+    return EventRow(
+        at=utc_text(at),
+        text=f"{at.day} {at:%b %Y, %H:%M} UTC",
+        kind=event.type,
+        host=event.host,
+        title=title_of(event, tier),
+    )
+
+
+def _down(views: Iterable[HostView], past: PastView | None) -> Iterator[DownRow]:
+    for view in views:
+        if view.notice and view.notice.kind is Kind.FAILED:
+            down = past.down_for(view.full_name) if past else ""
+            yield DownRow(view.full_name, view.anchor, view.notice.status, view.notice.reason, down)
+
+
+def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterator[FaultLine]:
+    for host, view in zip(hosts, views, strict=True):
+        for words in view.faults:
+            yield FaultLine(host.name, "", view.anchor, words, "")
+        for gpu in host.gpus:
+            for fault in rules.marked(gpu.faults):
+                detail = f" ({clip(fault.detail, TEXT_LETTERS)})" if fault.detail else ""
+                yield FaultLine(
+                    host.name,
+                    str(gpu.index),
+                    f"{view.anchor}:{gpu.index}",
+                    f"{rules.word(fault.rule)}{detail}",
+                    rules.explanation(fault.rule),
+                )
+
+
+def _drivers(hosts: Iterable[SurveyedHost]) -> Iterator[DriverRow]:
+    """Each version of a group that has several: hosts of one group are meant to be alike."""
+    groups: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for host in hosts:
+        if host.reading and host.reading.driver_version and host.config.group:
+            software = host.reading.driver_version, host.reading.cuda_version or DASH
+            groups[host.config.group][software].append(host.name)
+    for group in sorted(groups, key=natural_key):
+        versions = groups[group]
+        if len({version for version, _ in versions}) < 2:
+            continue
+        for (version, cuda), names in sorted(versions.items(), key=lambda item: natural_key(item[0][0])):
+            more = f" + {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            named = ", ".join(names[:MOST_NAMED]) + more
+            yield DriverRow(clip(version, 24), clip(cuda, 24), group, len(names), named)
+
+
+def _disks(hosts: Iterable[SurveyedHost]) -> list[DiskRow]:
+    found = []
+    for host in hosts:
+        for disk in host.reading.machine.disks if host.ok and host.reading else ():
+            filled = share(disk.used_mib, disk.total_mib)
+            if filled is not None and filled >= FULL_PERCENT:
+                amount = str(memory_of(disk.used_mib, disk.total_mib))
+                found.append(DiskRow(host.name, clip(disk.mount, 40), filled, amount))
+    return sorted(found, key=lambda row: (-row.percent, natural_key(row.host)))
+
+
+def _availability(entry: tuple[str, Availability]) -> AvailabilityRow:
+    host, found = entry
+    # Rounded down: only a host that never failed has 100.
+    percent = None if found.share is None else int(1000 * found.share) / 10
+    text = DASH if percent is None else f"{percent:.1f}"
+    return AvailabilityRow(host, text, percent, f"{100 * found.coverage:.0f}")

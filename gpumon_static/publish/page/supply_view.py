@@ -1,0 +1,104 @@
+"""The tab Supply: the rows of survey/supply.py for four periods, as the page writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpumon_static.publish.page.thing_records import SupplyLine, SupplyTable, SupplyView
+from gpumon_static.store.history.timelines import SUPPLY_DAYS
+from gpumon_static.survey.supply import SupplyRow, SupplyVerdict, hour_words, supply_rows, with_names
+from gpumon_static.text import DASH, clip, count
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.past import PastView
+    from gpumon_static.store.history.supply import SupplyAnswer
+
+DAY = 86400
+MOST_LINES = 60
+MODEL_LETTERS = 40
+MOST_NAMED = 2
+LABELS = {"7d": "7 d", "30d": "30 d", "90d": "90 d", "1y": "1 y"}
+LOOKS = {
+    SupplyVerdict.UNSURE: "unsure",
+    SupplyVerdict.SHORT: "short",
+    SupplyVerdict.HELD: "held",
+    SupplyVerdict.ENOUGH: "enough",
+    SupplyVerdict.AMPLE: "ample",
+}
+
+
+def build_supply(view: PastView, groups: Sequence[str], now: datetime) -> SupplyView | None:
+    """`groups`: of a page that shows these only; it has no sums over all hosts."""
+    tables = []
+    for key, answers in view.past.supply.items():
+        whole = [] if groups else _rows(view, answers[0])
+        by_group = [row for answer in answers[1:] for row in _rows(view, answer)]
+        if groups:
+            by_group = [row for row in by_group if row.group in groups]
+        if whole or by_group:
+            tables.append(_table(key, answers[0], whole, by_group))
+    here = now.astimezone()
+    offset = here.utcoffset()
+    minutes = int(offset.total_seconds() // 60) if offset else 0
+    return SupplyView(tuple(tables), here.tzname() or "UTC", minutes) if tables else None
+
+
+def _rows(view: PastView, answer: SupplyAnswer) -> list[SupplyRow]:
+    return with_names(supply_rows(answer), view.who)
+
+
+def _table(key: str, answer: SupplyAnswer, rows: list[SupplyRow], by_group: list[SupplyRow]) -> SupplyTable:
+    known = answer.asked.until - answer.asked.since
+    told = ""
+    if known < SUPPLY_DAYS[key] * DAY * 0.97:
+        since = datetime.fromtimestamp(answer.asked.since, UTC)
+        told = f"There is data since {since.day} {since:%b %Y}: {count(max(1, round(known / DAY)), 'day')}."
+    room = max(0, MOST_LINES - len(rows))
+    return SupplyTable(
+        key=key,
+        label=LABELS[key],
+        told=told,
+        lines=tuple(map(_line, rows[:MOST_LINES])),
+        group_lines=tuple(map(_line, by_group[:room])),
+        more=max(0, len(rows) - MOST_LINES) + max(0, len(by_group) - room),
+    )
+
+
+def _line(row: SupplyRow) -> SupplyLine:
+    known = 100 * row.coverage
+    shares = (("b", row.busy), ("h", row.held), ("f", row.free))
+    return SupplyLine(
+        model=clip(row.model, MODEL_LETTERS),
+        group=row.group or ("no group" if row.group == "" else ""),
+        gpus=row.gpus,
+        busy=_percent(row.busy),
+        held=_percent(row.held),
+        free=_percent(row.free),
+        bar=tuple((name, round(share * known, 1)) for name, share in shares if share),
+        coverage=_percent(row.coverage),
+        none_free=_percent(row.none_free),
+        two=_percent(row.two_free),
+        four=_percent(row.four_free),
+        eight=_percent(row.eight_free),
+        worst=hour_words(row.worst_hour) or DASH,
+        worst_hour=row.worst_hour,
+        change=DASH if row.busy_change is None else f"{100 * row.busy_change:+.0f}",
+        idle_days=f"{row.held_days:.1f}",
+        held_by=_held_by(row),
+        verdict=LOOKS[row.verdict],
+        words=row.words,
+    )
+
+
+def _held_by(row: SupplyRow) -> str:
+    if not row.held_by:
+        return count(row.held_users, "user") if row.held_users else ""
+    named = ", ".join(f"{who} {days:.1f}" for who, days in row.held_by[:MOST_NAMED])
+    more = len(row.held_by) - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def _percent(share: float | None) -> str:
+    return DASH if share is None else f"{100 * share:.0f}"

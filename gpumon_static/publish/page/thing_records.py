@@ -1,0 +1,146 @@
+"""The tabs People, Supply and Health as data: every word and number that is shown, and no markup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpumon_static.publish.page.records import Quantity, Since
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    address: str
+    id: str
+    """A dash where it has none."""
+    users: tuple[str, ...]
+    program: str
+    places: tuple[tuple[str, str, str], ...]
+    """Host, its short name, and its GPUs: vision-01, 0–3."""
+    more_hosts: int
+    size: str
+    """6 GPUs on 2 hosts"""
+    gpus: int
+    utilization: Quantity
+    memory: Quantity
+    since: Since | None
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyLine:
+    """A model, or a model in a group, over one period. Shares are texts without the sign: 84."""
+
+    model: str
+    group: str
+    gpus: int
+    busy: str
+    held: str
+    free: str
+    bar: tuple[tuple[str, float], ...]
+    """The parts of all the time: busy, held, free, unknown; percent."""
+    coverage: str
+    none_free: str
+    two: str
+    four: str
+    eight: str
+    worst: str
+    worst_hour: int | None
+    """Of the week, in the zone of the collector; the browser turns it into the reader's."""
+    change: str
+    idle_days: str
+    held_by: str
+    verdict: str
+    """One word, for its look."""
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyTable:
+    key: str
+    label: str
+    told: str
+    """What there is of the period, where that is not all of it."""
+    lines: tuple[SupplyLine, ...]
+    group_lines: tuple[SupplyLine, ...]
+    more: int
+    """Lines that are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyView:
+    tables: tuple[SupplyTable, ...]
+    zone: str
+    """Of the worst hours."""
+    offset_min: int
+    """Of that zone, east of UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class DownRow:
+    host: str
+    anchor: str
+    status: str
+    reason: str
+    down: str
+    """2 h; empty where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultLine:
+    host: str
+    gpu: str
+    """Its index; empty for the whole host."""
+    anchor: str
+    word: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRow:
+    version: str
+    cuda: str
+    group: str
+    hosts: int
+    named: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRow:
+    host: str
+    mount: str
+    percent: int
+    amount: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    at: str
+    """ISO 8601."""
+    text: str
+    """For readers without JavaScript."""
+    kind: str
+    host: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class AvailabilityRow:
+    host: str
+    share: str
+    percent: float | None
+    coverage: str
+
+
+@dataclass(frozen=True, slots=True)
+class HealthView:
+    down: tuple[DownRow, ...]
+    faults: tuple[FaultLine, ...]
+    drivers: tuple[DriverRow, ...]
+    """Of groups in which they differ."""
+    disks: tuple[DiskRow, ...]
+    events: tuple[EventRow, ...]
+    """The newest; the browser has them all."""
+    events_in_all: int
+    availability: tuple[AvailabilityRow, ...]
+    """The lowest first."""
+    always_up: int
+    """Hosts that answered all the time, and are left out of these."""

@@ -1,0 +1,152 @@
+"""What the browser opens hosts, users, jobs and events from: one JSON block, read by assets/things.js.
+
+    {"jobs": [[address, id, users, program, [[host, GPUs, [card, ...]], ...], %, MiB, since s], ...],
+     "usage": [[user, [[GPU h, idle h, efficiency %], ...]], ...],             24 h, 7 d, 30 d
+     "used": {host: [[user, GPU h, idle h], ...]},                             30 d, most first
+     "kinds": ["host-down", ...], "events": [[at s, kind, host, what], ...],   newest first
+     "up": {host: [%, known %]},
+     "machine": {"step": {"24h": 900, ...}, "first": {...}, "count": {...},
+                 "hosts": {host: [top, [CPU, RAM, DISK, LOAD], ...]}}}         24 h, 7 d, 30 d
+
+Hosts are places in the page's list of hosts. Series are letters as in past_data.py; `top` is the scale of the
+load. With many hosts their points are further apart, so that all series together stay within `MOST_LETTERS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpumon_static.publish.page.data import ESCAPES
+from gpumon_static.publish.page.health_view import title_of
+from gpumon_static.publish.page.past_data import letters
+from gpumon_static.store.history.timelines import MACHINE_RANGES, RANGES
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.past import PastView
+    from gpumon_static.publish.page.records import UsageRow
+    from gpumon_static.store.events import Event
+    from gpumon_static.store.history.machines import MachinePoints
+    from gpumon_static.survey.jobs import Job
+    from gpumon_static.survey.survey import Survey
+
+HOUR = 3600
+MOST_LETTERS = 250_000
+MOST_JOBS = 2000
+MOST_USERS_OF_A_HOST = 6
+COARSER = (1, 2, 4, 8, 16, 24)
+"""Points that become one."""
+
+Series = dict[int, tuple[float | None, ...]]
+
+
+def things_data(
+    survey: Survey,
+    jobs: Sequence[Job],
+    usage: Iterable[UsageRow],
+    events: Sequence[Event],
+    past: PastView | None,
+) -> str:
+    places = {host.name: place for place, host in enumerate(survey.hosts)}
+    kinds = list(dict.fromkeys(event.type for event in events))
+    data: dict[str, Any] = {
+        "jobs": [_job(job, places) for job in jobs[:MOST_JOBS]],
+        "usage": [[row.name, row.ranges] for row in usage],
+        "used": _used(past, places) if past and past.who else {},
+        "kinds": kinds,
+        "events": [
+            [int(e.at.timestamp()), kinds.index(e.type), places[e.host], title_of(e, survey.tier)]
+            for e in events
+        ],
+        "up": _availability(past, places) if past else {},
+        "machine": _machines(past, places) if past else None,
+    }
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
+
+
+def _job(job: Job, places: dict[str, int]) -> list[Any]:
+    cards: dict[str, list[str]] = defaultdict(list)
+    for host, gpu in job.places:
+        cards[host].append(gpu)
+    return [
+        job.address,
+        job.id,
+        job.users,
+        job.program,
+        [[places[host], gpus, cards[host]] for host, gpus in job.by_host],
+        None if job.utilization is None else round(job.utilization),
+        None if job.memory_mib is None else round(job.memory_mib),
+        None if job.since is None else int(job.since.timestamp()),
+    ]
+
+
+def _used(past: PastView, places: dict[str, int]) -> dict[int, list[list[Any]]]:
+    found: dict[int, list[list[Any]]] = defaultdict(list)
+    for use in past.past.users.get("30d", ()):
+        place = places.get(use.part or "")
+        if place is not None and past.who and len(found[place]) < MOST_USERS_OF_A_HOST:
+            found[place].append(
+                [past.who(use.user), round(use.total_s / HOUR, 1), round(use.held_s / HOUR, 1)]
+            )
+    return found
+
+
+def _availability(past: PastView, places: dict[str, int]) -> dict[int, list[float | None]]:
+    return {
+        places[host]: [
+            None if found.share is None else int(1000 * found.share) / 10,
+            round(100 * found.coverage),
+        ]
+        for host, found in past.past.availability.items()
+        if host in places
+    }
+
+
+def _machines(past: PastView, places: dict[str, int]) -> dict[str, Any]:
+    ranges = {name: past.past.machines.get(name, {}) for name in MACHINE_RANGES}
+    known = sorted({host for by_host in ranges.values() for host in by_host if host in places})
+    points = 4 * sum(RANGES[name][1] for name in MACHINE_RANGES)
+    coarser = next((n for n in COARSER if len(known) * points / n <= MOST_LETTERS), COARSER[-1])
+    steps = {name: RANGES[name][0] * coarser for name in MACHINE_RANGES}
+    counts = {name: -(-RANGES[name][1] // coarser) for name in MACHINE_RANGES}
+    first = {name: past.past.now // steps[name] - counts[name] + 1 for name in MACHINE_RANGES}
+    return {
+        "step": steps,
+        "first": first,
+        "count": counts,
+        "hosts": {
+            places[host]: _machine(
+                {name: _merged(ranges[name].get(host, {}), coarser) for name in MACHINE_RANGES}, first, counts
+            )
+            for host in known
+        },
+    }
+
+
+def _machine(by_range: dict[str, Series], first: dict[str, int], counts: dict[str, int]) -> list[Any]:
+    loads = [values[3] for series in by_range.values() for values in series.values() if values[3] is not None]
+    top = max(1.0, *loads) if loads else 1.0
+    found: list[Any] = [round(top, 1)]
+    for name, series in by_range.items():
+        rows = [series.get(first[name] + place, (None,) * 4) for place in range(counts[name])]
+        found.append(
+            [letters(column, 100 if n < 3 else top) for n, column in enumerate(zip(*rows, strict=True))]
+        )
+    return found
+
+
+def _merged(points: MachinePoints, coarser: int) -> Series:
+    """Means over so many points each."""
+    if coarser == 1:
+        return points
+    grouped: dict[int, list[tuple[float | None, ...]]] = defaultdict(list)
+    for number, values in points.items():
+        grouped[number // coarser].append(values)
+    return {number: tuple(map(_mean, zip(*rows, strict=True))) for number, rows in grouped.items()}
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

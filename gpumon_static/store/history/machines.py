@@ -1,0 +1,154 @@
+"""The hosts around the GPUs: CPU, RAM, fullest disk and load of each run, and when the hosts answered.
+
+A run's answer, or its failure, stands for the time until the next one of that host, as a sample does
+(record.py).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from typing import NamedTuple
+
+from gpumon_static.store.history.database import MACHINE_SUMS
+from gpumon_static.store.history.observed import MachineValues
+from gpumon_static.store.history.questions import has_table
+from gpumon_static.store.history.rollups import (
+    DAY,
+    HOUR,
+    MACHINE_ROLLUP,
+    SumRow,
+    add_rows,
+    by_hours,
+    stands_until,
+)
+
+DAYS = 30
+"""Over which availability is asked."""
+_FIRST_SUM = 2
+_FIRST_MAX = _FIRST_SUM + len(MACHINE_SUMS)
+_UP, _DOWN = (_FIRST_SUM + MACHINE_SUMS.index(column) for column in ("up_s", "down_s"))
+
+
+class MachineCount:
+    """The hosts of one run or of many, in memory until they are saved."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        last = connection.execute("SELECT host, at, up FROM machine_last")
+        self._last: dict[int, tuple[int, int]] = {host: (at, up) for host, at, up in last}
+        self._rows: dict[tuple[int, int], SumRow] = {}
+        self._runs: list[tuple[int | None, ...]] = []
+        self._seen: set[int] = set()
+
+    def add(self, host: int, at: int, values: MachineValues | None, interval_s: int, *, raw: bool) -> None:
+        """`values`: None where the host did not answer. `raw`: keep the run, and not only the sums."""
+        last = self._last.get(host)
+        if last and at <= last[0]:
+            return
+        if last:
+            column = _UP if last[1] else _DOWN
+            for hour, seconds in by_hours(last[0], stands_until(last[0], at, interval_s)):
+                self._row(hour, host)[column] += seconds
+        self._last[host] = at, int(values is not None)
+        self._seen.add(host)
+        if values is not None and values != MachineValues():
+            self._add_values(self._row(at // HOUR, host), values)
+            if raw:
+                self._runs.append((at, host, *values))
+
+    def save(self) -> None:
+        add_rows(self._connection, MACHINE_ROLLUP, self._rows.values())
+        insert = "INSERT OR IGNORE INTO machine_runs VALUES (?, ?, ?, ?, ?, ?)"
+        self._connection.executemany(insert, self._runs)
+        last = [(host, *self._last[host]) for host in self._seen]
+        self._connection.executemany("INSERT OR REPLACE INTO machine_last VALUES (?, ?, ?)", last)
+        self._rows, self._runs, self._seen = {}, [], set()
+
+    def _row(self, hour: int, host: int) -> SumRow:
+        row = self._rows.get((hour, host))
+        if row is None:
+            empty = [None] * len(MachineValues._fields)
+            row = self._rows[hour, host] = [hour, host, *(0 for _ in MACHINE_SUMS), *empty]
+        return row
+
+    @staticmethod
+    def _add_values(row: SumRow, values: MachineValues) -> None:
+        for number, value in enumerate(values):
+            if value is not None:
+                row[_FIRST_SUM + 2 * number] += 1
+                row[_FIRST_SUM + 2 * number + 1] += value
+                top = _FIRST_MAX + number
+                row[top] = value if row[top] is None else max(row[top], value)
+
+
+class Availability(NamedTuple):
+    """Of the last 30 days."""
+
+    up_s: int
+    down_s: int
+    asked_s: int
+    """Since the host was first asked, in these days."""
+
+    @property
+    def share(self) -> float | None:
+        """The part of the known time in which the host answered."""
+        known = self.up_s + self.down_s
+        return self.up_s / known if known else None
+
+    @property
+    def coverage(self) -> float:
+        return min(1.0, (self.up_s + self.down_s) / self.asked_s) if self.asked_s > 0 else 0.0
+
+
+def availability(connection: sqlite3.Connection, now: int) -> dict[str, Availability]:
+    """By host: the last 30 UTC days, of which today is one."""
+    if not has_table(connection, "machine_days"):
+        return {}
+    first_day = now // DAY - DAYS + 1
+    hours = dict(
+        connection.execute(
+            "SELECT host, min(hour) FROM machine_hours WHERE hour >= ? GROUP BY host", (first_day * 24,)
+        )
+    )
+    rows = connection.execute(
+        "SELECT name, host, min(day), sum(up_s), sum(down_s) FROM machine_days JOIN hosts ON hosts.id = host"
+        " WHERE day >= ? GROUP BY host",
+        (first_day,),
+    )
+    found = {}
+    for name, host, day, up, down in rows:
+        hour = hours.get(host)
+        # A day that was counted from its hours began with the first of them.
+        first = hour * HOUR if hour is not None and hour // 24 == day else day * DAY
+        found[name] = Availability(up, down, now - first)
+    return found
+
+
+MachinePoints = dict[int, tuple[float | None, ...]]
+"""Mean CPU, RAM and fullest disk in percent and load, by the number of the point since 1970."""
+
+
+def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> dict[str, MachinePoints]:
+    """By host: `count` points of `step` seconds each, up to now."""
+    if not has_table(connection, "machine_runs"):
+        return {}
+    first = now // step - count + 1
+    if step < HOUR:
+        means = ", ".join(f"avg({name})" for name in MachineValues._fields)
+        query = f"SELECT host, at / ?1, {means} FROM machine_runs WHERE at >= ?2 GROUP BY 1, 2"  # noqa: S608
+        parameters = (step, first * step)
+    else:
+        means = ", ".join(f"1.0 * sum({name}_sum) / sum({name}_n)" for name in MachineValues._fields)
+        query = f"SELECT host, hour / ?1, {means} FROM machine_hours WHERE hour >= ?2 GROUP BY 1, 2"  # noqa: S608
+        parameters = (step // HOUR, first * step // HOUR)
+    names = dict(connection.execute("SELECT id, name FROM hosts"))
+    found: dict[str, MachinePoints] = defaultdict(dict)
+    for host, point, *values in connection.execute(query, parameters):
+        found[names[host]][point] = _in_units(values)
+    return found
+
+
+def _in_units(values: list[float | None]) -> tuple[float | None, ...]:
+    *percents, load = values
+    return (*percents, None if load is None else load / 10)
