@@ -13,8 +13,9 @@
     return data;
   }
 
-  const toJob = ([address, id, users, program, places, utilization, memory, since]) => ({
-    address, id, users, program, utilization, memory, since,
+  const toJob = ([address, isId, users, program, places, utilization, memory, since]) => ({
+    address, users, program, utilization, memory, since,
+    id: isId ? address : null,
     places: places.map(([host, gpus, cards]) => ({ host: gpumon.hosts[host], gpus, cards })),
   });
   const jobs = () => (read().jobs ?? []).map(toJob);

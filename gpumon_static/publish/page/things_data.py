@@ -1,6 +1,6 @@
 """What the browser opens hosts, users, jobs and events from: one JSON block, read by assets/things.js.
 
-    {"jobs": [[address, id, users, program, [[host, GPUs, [card, ...]], ...], %, MiB, since s], ...],
+    {"jobs": [[address, is an id, users, program, [[host, GPUs, [card, ...]], ...], %, MiB, since s], ...],
      "usage": [[user, [[GPU h, idle h, efficiency %], ...]], ...],             24 h, 7 d, 30 d
      "used": {host: [[user, GPU h, idle h], ...]},                             30 d, most first
      "kinds": ["host-down", ...], "events": [[at s, kind, host, what], ...],   newest first
@@ -72,7 +72,7 @@ def _job(job: Job, places: dict[str, int]) -> list[Any]:
         cards[host].append(gpu)
     return [
         job.address,
-        job.id,
+        int(job.id is not None),
         job.users,
         job.program,
         [[places[host], gpus, cards[host]] for host, gpus in job.by_host],
