@@ -6,19 +6,21 @@
   const COUNTS = { "24h": 96, "7d": 84, "30d": 120 };
   const MOST_EVENTS = 15;
 
+  // driver 550.90.07, RAM 120 / 512 GB, up 23 d: what the host's header on Now shows, as name and value.
+  function told(host) {
+    const header = document.getElementById(host.anchor)?.querySelector("header");
+    const parts = [...(header?.querySelectorAll(".about li, p.about, .meters li, .meter") ?? [])];
+    const texts = parts.flatMap((part) => part.textContent.replace(/\s+/g, " ").trim().split(" · "));
+    const found = texts.map((text) => /^(.*?) ([\d≥].*)$/.exec(text)).filter(Boolean);
+    return found.map(([, name, value]) => [name[0].toUpperCase() + name.slice(1), value]);
+  }
+
   function factsOf(host, place) {
-    const there = document.getElementById(host.anchor);
-    const texts = (selector) => [...(there?.querySelectorAll(selector) ?? [])].map((one) => one.textContent.trim()).filter(Boolean);
     const [up, known] = things.read().up?.[place] ?? [];
     const free = host.gpus.filter((gpu) => gpu.kind === "free").length;
-    const pairs = [["GPUs", host.gpus.length ? `${free} of ${host.gpus.length} free` : texts(".notice-word")[0] ?? host.status ?? "–"]];
+    const pairs = host.gpus.length ? [["GPUs", `${free} of ${host.gpus.length} free`]] : [];
     if (host.group) pairs.push(["Group", host.group]);
-    for (const text of texts(".software")) pairs.push([text.split(" ")[0].replace("driver", "Driver"), text.replace(/^\S+ /, "")]);
-    for (const item of there?.querySelectorAll(".meters li, .about li:not(.group, .software, .data-time)") ?? []) {
-      const value = item.querySelector("b")?.textContent.trim() ?? "";
-      const name = item.textContent.replace(value, "").trim();
-      pairs.push([name.replace(/^load$/, "Load").replace(/^up$/, "Up"), value]);
-    }
+    pairs.push(...told(host));
     if (up !== undefined) pairs.push(["Answered, 30 d", up === null ? "–" : `${up} %`, element("span", { className: "unit" }, `, ${known} % of the time known`)]);
     return things.facts(pairs);
   }
