@@ -11,7 +11,8 @@
     const header = document.getElementById(host.anchor)?.querySelector("header");
     const parts = [...(header?.querySelectorAll(".about li, p.about, .meters li, .meter") ?? [])];
     const texts = parts.flatMap((part) => part.textContent.replace(/\s+/g, " ").trim().split(" · "));
-    const found = texts.map((text) => /^(.*?) ([\d≥].*)$/.exec(text)).filter(Boolean);
+    const swapped = texts.filter((text) => !/^\d+ of /.test(text)).map((text) => text.replace(/^(\d+) (CPUs?)$/, "$2 $1"));
+    const found = swapped.map((text) => /^(.*?) ([\d≥].*)$/.exec(text)).filter(Boolean);
     return found.map(([, name, value]) => [name[0].toUpperCase() + name.slice(1), value]);
   }
 
@@ -63,7 +64,8 @@
   }
 
   function events(place) {
-    const all = (things.read().events ?? []).filter((row) => row[2] === place);
+    const { events: known = [], kinds = [] } = things.read();
+    const all = known.filter((row) => row[2] === place && kinds[row[1]] !== "gpu-freed");
     if (!all.length) return [];
     const rows = all.slice(0, MOST_EVENTS).map(([at, , , what]) => [things.when(at), element("bdi", {}, what)]);
     const more = all.length > MOST_EVENTS ? [things.quiet(`The last ${MOST_EVENTS} of ${all.length}.`)] : [];
@@ -87,8 +89,9 @@
   }
 
   function reasonOf(host) {
-    const notice = document.getElementById(host.anchor)?.querySelector(".notice, .card.failed");
-    return notice?.textContent.replace(/\s+/g, " ").trim() || host.status;
+    const notice = document.getElementById(host.anchor)?.querySelector(".notice");
+    const parts = [".state", "code", ".reason"].map((part) => notice?.querySelector(part)?.textContent.trim());
+    return parts.filter(Boolean).join(" · ") || host.status;
   }
 
   gpumon.places.register({ place: "host", tab: "now", open });

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from gpumon_static.survey.survey import Survey
 
 HOUR = 3600
-MOST_LETTERS = 150_000
+MOST_LETTERS = 100_000
 MOST_JOBS = 1500
 MOST_USERS_OF_A_HOST = 6
-COARSER = (1, 2, 4, 8, 16, 24)
+COARSER = (1, 2, 4, 6, 8, 12, 16, 24)
 """Points that become one."""
 
 Series = dict[int, tuple[float | None, ...]]
