@@ -9,17 +9,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from gpumon_static.collect.nvidia import smi
 from gpumon_static.collect.probe import ps
-from gpumon_static.config.settings import BusyConfig
-from gpumon_static.demo import answers, xml
+from gpumon_static.config.settings import BusyConfig, PathsConfig
+from gpumon_static.demo import answers, past, xml
 from gpumon_static.demo.lab import DemoHost, DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading, reading
 from gpumon_static.model import GONE, Gpu, HostReading, Process, Status
+from gpumon_static.store import events_file
+from gpumon_static.store.history import timelines
+from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.state import State, gpu_state, slice_state, slices_of
+from gpumon_static.survey.supply import SupplyVerdict, supply_rows
+from gpumon_static.terminal.show import survey_of
+from tests.builders import config
 
 LAB = {host.name: host for host in build(DemoSpec())}
 THURSDAY = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)
@@ -238,3 +246,38 @@ def test_list_of_devices_names_profile_and_uuid_of_each_slice() -> None:
         f"  MIG 1g.10gb     Device  3: (UUID: {first.slices[3].uuid})",
         f"GPU 1: NVIDIA A100 80GB PCIe (UUID: {second.uuid})",
     ]
+
+
+# Worth showing
+
+
+def test_a_job_runs_on_two_hosts_at_any_time() -> None:
+    for at in (THURSDAY, SUNDAY_NIGHT):
+        survey = survey_of(lab_readings(at), config(*LAB), at)
+        wide = [job for job in find_jobs(survey).all if len(job.hosts) > 1]
+        assert [(job.by_host, job.id is not None) for job in wide] == [
+            ([("vision-01", "0–3"), ("vision-02", "1, 2")], True)
+        ]
+
+
+def test_a_course_takes_all_its_gpus_on_weekday_afternoons_only() -> None:
+    def taken(at: datetime) -> list[bool]:
+        return [gpu_state(gpu, BUSY).is_taken for gpu in healthy_reading(LAB["teach-01"], at).gpus]
+
+    for day in range(4):
+        assert taken(THURSDAY.replace(day=17 + day)) == [True] * 4
+    assert taken(SUNDAY_NIGHT) == taken(SUNDAY_NIGHT.replace(hour=14)) == [True, False, False, False]
+
+
+def test_the_past_has_something_to_say(tmp_path: Path) -> None:
+    """Hosts that went down and came back, a fault that came, a machine's values; a model held idle, one short."""
+    setup = replace(config(*LAB), paths=PathsConfig(tmp_path, tmp_path))
+    past.fill(setup, list(LAB.values()), THURSDAY, 20)
+    with open_history(setup.history_path) as connection:
+        known = timelines.read(connection, THURSDAY, setup.groups)
+    assert {"host-down", "host-up", "gpu-fault", "gpu-freed"} <= {event.type for event in known.events}
+    assert set(known.machines["24h"]) >= {"vision-01", "language-01"}
+    assert any((found.share or 0) < 1 for found in known.availability.values())
+    verdicts = {row.verdict for row in supply_rows(known.supply["30d"][0])}
+    assert {SupplyVerdict.SHORT, SupplyVerdict.HELD, SupplyVerdict.AMPLE} <= verdicts
+    assert events_file.load(events_file.path_in(tmp_path)).newest is not None

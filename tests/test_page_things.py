@@ -240,6 +240,21 @@ def test_supply_says_what_the_terminal_says(kept: tuple[Config, timelines.Past])
                     assert shown == "–" if exact is None else abs(float(shown) - float(str(exact))) <= 0.55
 
 
+def test_long_periods_of_large_labs_go_without_names(
+    kept: tuple[Config, timelines.Past], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timelines, "MOST_GPU_DAYS", 0)
+    with open_history(kept[0].history_path) as connection:
+        bare = timelines.read(connection, NOW, kept[0].groups).supply["7d"][0]
+    pairs = zip(supply_rows(bare), supply_rows(kept[1].supply["7d"][0]), strict=True)
+    for without, with_names in pairs:
+        assert without.held_by == ()
+        assert without.held_days == pytest.approx(with_names.held_days, rel=0.01)
+        assert replace(without, held_by=with_names.held_by, held_days=0, held_users=0) == replace(
+            with_names, held_days=0, held_users=0
+        )
+
+
 def test_supply_shows_one_period_and_the_worst_hour_in_the_readers_zone(
     open_page: OpenPage, kept: tuple[Config, timelines.Past]
 ) -> None:
