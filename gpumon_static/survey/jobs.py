@@ -30,6 +30,7 @@ SAME_S = 90
 """The minute in an address and the start of its job differ by no more: half a minute by rounding, and a slow
 answer. Two jobs with the same user and program are over `TOGETHER_S` apart."""
 PROGRAM_LETTERS = 48
+ID_LETTERS = 96
 
 
 class JobPlace(NamedTuple):
@@ -189,6 +190,7 @@ def _started_together(members: list[_Member]) -> Iterator[list[_Member]]:
 
 def _job(members: Sequence[_Member], id_: str | None = None) -> Job:
     """Without an id: of one user, with one program, with known starts."""
+    id_ = clip(id_, ID_LETTERS) if id_ else None
     places = _places(members)
     loads = [place.utilization for place in places.values() if place.utilization is not None]
     held = [m.process.memory_mib for m in members if m.process.memory_mib is not None]
