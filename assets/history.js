@@ -21,7 +21,17 @@
     past = text ? JSON.parse(text) : null;
   }
 
-  const frame = () => ({ first: past.first[range], step: past.step[range] });
+  // A year of which a month is known is drawn as that month.
+  function gap() {
+    if (range === "24h") return 0;
+    const known = past.cluster[range].map((letters) => decode(letters, COUNTS[range], 1).findIndex((value) => value !== null));
+    const first = Math.min(...known.filter((place) => place >= 0), COUNTS[range]);
+    return first === COUNTS[range] ? 0 : Math.min(first, COUNTS[range] - 2);
+  }
+
+  const frame = () => ({ first: past.first[range] + gap(), step: past.step[range] });
+  const points = (letters, top) => decode(letters, COUNTS[range], top).slice(gap());
+  const words = () => (gap() ? `the last ${Math.round(((COUNTS[range] - gap()) * past.step[range]) / 86400)} days` : WORDS[range]);
 
   function drawLevels() {
     const chosen = past.hosts.filter(([name]) => host === EACH || name === host);
@@ -29,12 +39,12 @@
     for (const [place, name, what] of [[0, "utilization", "Utilization"], [1, "memory", "Memory in use"]]) {
       const lines = sources.map(([whose, series], number) => ({
         name: whose,
-        values: decode(series[place], COUNTS[range], 100),
+        values: points(series[place], 100),
         unit: "%",
         className: !number ? "main" : host === EACH ? "each" : "other",
       }));
       const average = mean(lines[0].values);
-      const describe = `${what} of ${whose(chosen)} over ${WORDS[range]}: on average ${percent(average)}.${extremes(lines)}`;
+      const describe = `${what} of ${whose(chosen)} over ${words()}: on average ${percent(average)}.${extremes(lines)}`;
       holder(name).replaceChildren(
         element("h3", {}, what, " ", element("span", { className: "unit" }, `on average ${percent(average)}`)),
         draw({ lines, top: 100, unit: "%", describe, width: wide(holder(name)), ...frame() }),
@@ -60,10 +70,10 @@
     const columns = Math.max(1, Math.floor((holder("models").clientWidth + 32) / (260 + 32)));
     const width = wide(holder("models"), columns);
     const charts = past.models.slice(0, MOST_MODELS).map(([name, size, series]) => {
-      const values = decode(series[range], COUNTS[range], size);
+      const values = points(series[range], size);
       const average = mean(values);
       const told = average === null ? "not known" : `${average.toFixed(1)} of ${size}`;
-      const describe = `Free ${name} over ${WORDS[range]}: on average ${told}.`;
+      const describe = `Free ${name} over ${words()}: on average ${told}.`;
       const lines = [{ name: "free", values, unit: `of ${size}`, className: "free", digits: range !== "24h" }];
       return element(
         "div",
@@ -162,6 +172,11 @@
       isWanted = true;
       show();
     }, { rootMargin: "400px" }).observe(section);
+    // A printed page has all of it.
+    addEventListener("beforeprint", () => {
+      isWanted = true;
+      show();
+    });
     section.addEventListener("input", (event) => {
       const { name, value } = event.target;
       if (name === "range") {
@@ -205,7 +220,7 @@
 
   // The last day of one GPU, in its tooltip, or as wide as its panel.
   gpumon.detail = (tip, gpu, room = Math.min(innerWidth - 32, 480)) => {
-    const row = past?.gpus[gpu.host.place]?.[gpu.place];
+    const row = gpumon.pastOf(gpu);
     if (!row) return;
     const [utilization, memory, temperature, power, most, pairs] = row;
     const { limit, slowdown } = gpumon.details.read(gpu);
@@ -244,6 +259,7 @@
   };
 
   gpumon.past = () => past;
+  gpumon.pastOf = (gpu) => past?.gpus[gpu.host.place]?.[gpu.place] || null;
 
   let timer = 0;
   addEventListener("resize", () => {

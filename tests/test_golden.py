@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gpumon_static.publish.page.html import render_page
+from tests.builders import busy_gpu, gpu, reading
 from tests.labs import lab, page_of
+from tests.test_history import Lab, held_gpu
+from tests.test_history_page import page_at
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = {
@@ -24,6 +28,19 @@ def body(html: str) -> str:
     text = re.sub(r"sha256-[A-Za-z0-9+/=]+", "sha256-…", text)
     text = re.sub(r'data-(build|digest)="[^"]*"', r'data-\1="…"', text)
     return re.sub(r"(by gpumon-static) [\w.]+", r"\1 …", text)
+
+
+def test_the_page_with_a_history_is_as_it_was(tmp_path: Path, update_golden: bool) -> None:
+    """Since when, ribbons, idle holders, GPU hours, supply, and the numbers of every chart."""
+    past = Lab(tmp_path)
+    both = reading("node1", [busy_gpu(0), held_gpu(1, "bob"), gpu(2)])
+    for minute in range(0, 241, 15):
+        past.run(minute, both)
+    path = GOLDEN / "history.html"
+    text = body(render_page(page_at(past, 240, both)))
+    if update_golden:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", CASES)

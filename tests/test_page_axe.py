@@ -37,6 +37,14 @@ def test_the_page_has_no_violations(open_page: OpenPage, theme: str, view: str) 
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_tab_and_every_panel_has_no_violations(open_page: OpenPage, theme: str) -> None:
+    page = open_page(page_of(lab()), color_scheme=theme, reduced_motion="reduce").page
+    for place in ("people", "supply", "health", "host/node2", "user/alice", "gpu/node2/1"):
+        page.evaluate("place => (location.hash = place)", place)
+        assert (place, violations(page)) == (place, [])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_an_open_tooltip_has_no_violations(open_page: OpenPage, theme: str) -> None:
     sick = replace(busy_gpu(1), faults=(Fault("ecc-errors", "3 uncorrectable"), Fault("persistence-off")))
     html = page_of([reading("node1", [gpu(0), sick])])

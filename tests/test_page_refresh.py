@@ -37,7 +37,7 @@ def freed_card(page: Page) -> str:
 def test_a_change_comes_in_place(opened: Opened, site: Site) -> None:
     page = opened.page
     page.evaluate("window.same = true")
-    assert freed_card(page) == "busy"
+    assert freed_card(page) == "alice"
     change(site)
     expect(page.locator("[id='host-node2:1'] .state")).to_have_text("free")
     expect(page.locator(".free-count")).to_have_text("6 of 9 GPUs free + 1 slice")
@@ -143,7 +143,7 @@ def test_paused_means_paused(opened: Opened, site: Site) -> None:
     page.get_by_role("button", name="Pause").click()
     change(site)
     page.wait_for_timeout(2500)
-    assert freed_card(page) == "busy"
+    assert freed_card(page) == "alice"
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("[id='host-node2:1'] .state")).to_have_text("free")
 
@@ -351,13 +351,17 @@ def test_the_kiosk_has_no_controls_and_turns_its_pages(open_page: OpenPage, site
     opened = open_page(url=site.url + "?kiosk", viewport={"width": 1280, "height": 720})
     page = opened.page
     expect(page.locator(".free-count")).to_be_visible()
-    for gone in ("#find", ".picker", ".tools", ".people", "footer"):
+    for gone in ("#find", ".ask", ".tools", ".people", "footer"):
         expect(page.locator(gone)).to_be_hidden()
     assert page.evaluate("scrollY") == 0
     page.clock.install()
     page.reload()
     page.clock.run_for(16_000)
-    assert page.evaluate("scrollY") > 500
+    assert page.evaluate("scrollY") > 300
+    top = page.evaluate(
+        "Math.min(...[...document.querySelectorAll('.host')].map(h => h.getBoundingClientRect().top).filter(t => t > -4))"
+    )
+    assert top < 16, "a page begins with a whole row"
     page.clock.run_for(15_000 * 10)
     assert opened.problems == []
 
@@ -365,7 +369,7 @@ def test_the_kiosk_has_no_controls_and_turns_its_pages(open_page: OpenPage, site
 def test_print_shows_cards_and_no_controls(open_page: OpenPage) -> None:
     page = open_page(page_of(lab()), color_scheme="dark").page
     page.emulate_media(media="print")
-    for gone in ("#find", ".picker", ".tools"):
+    for gone in ("#find", ".ask", ".tools-line", ".tools"):
         expect(page.locator(gone)).to_be_hidden()
     expect(page.locator("[id='host-node1:0']").get_by_text("free")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -127,6 +127,22 @@ def test_own_templates_override_block_by_block(tmp_path: Path) -> None:
     assert "<style>.card { border-width: 3px; }</style>" in text
 
 
+BLOCKS_OF_0_1_0 = (
+    "title icon head header banner summary picker attention toolbar hosts idle people history footer scripts"
+).split()
+
+
+@pytest.mark.parametrize("block", BLOCKS_OF_0_1_0)
+def test_a_template_that_overrides_a_block_of_0_1_0_still_does(tmp_path: Path, block: str) -> None:
+    own = tmp_path / "mine"
+    own.mkdir()
+    text = '{% extends "base.html.j2" %}{% block NAME %}<!-- of the lab -->{{ super() }}{% endblock %}'
+    (own / "index.html.j2").write_text(text.replace("NAME", block))
+    page = (rendered(tmp_path, '[site]\ntemplates = "mine"\n') / "index.html").read_text()
+    assert page.count("<!-- of the lab -->") == 1
+    assert "A100 80G" in page
+
+
 def test_our_base_can_be_extended_by_a_base_of_the_labs(tmp_path: Path) -> None:
     own = tmp_path / "mine"
     own.mkdir()

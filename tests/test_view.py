@@ -257,13 +257,8 @@ def test_what_is_not_known_is_a_dash_and_never_a_zero() -> None:
     assert (str(card.utilization.quantity), card.utilization.percent) == ("–", None)
     assert (str(card.memory.quantity), card.memory.percent) == ("–", None)
     assert card.holder.text == "processes not listed"
-    assert facts(card) == {
-        "Memory free": "–",
-        "Temperature": "–",
-        "Fan": "–",
-        "Power": "–",
-        "UUID": "–",
-    }
+    assert (card.tooltip.uuid, card.tooltip.fan_percent, card.tooltip.power_limit_w) == (None, None, None)
+    assert facts(card) == {}
 
 
 def test_a_desktop_does_not_hold_a_gpu_but_is_listed() -> None:
@@ -300,9 +295,8 @@ def test_each_slice_has_a_card() -> None:
     assert (taken.index, taken.kind, taken.holder.text) == ("2:1", Kind.BUSY, "mia")
     assert str(taken.memory.quantity) == "4.9 / 9.5 GB"
     assert str(taken.utilization.quantity) == "–"
-    assert facts(taken)["UUID"] == "MIG-1"
+    assert taken.tooltip.uuid == "MIG-1"
     assert facts(taken)["Profile"] == "1g.10gb"
-    assert taken.tooltip.title == "a · GPU 2 · slice 1"
 
 
 def test_a_gpu_with_a_taken_slice_is_not_a_free_gpu_and_its_slices_are_counted_apart() -> None:
@@ -337,28 +331,24 @@ def test_a_tooltip_lists_users_with_their_memory_then_processes() -> None:
         process(11, user="alice", memory_mib=10240.0, elapsed_s=None),
     )
     tip = card_of(busy_gpu(processes=held)).tooltip
-    assert (tip.title, tip.model) == ("node1 · GPU 0", "NVIDIA A100-SXM4-80GB")
-    assert [(u.name, str(u.memory), u.processes) for u in tip.users] == [
-        ("alice", "30 GB", "2 processes"),
-        ("bob", "2.0 GB", "1 process"),
-    ]
-    assert [(p.pid, p.user, p.name, str(p.memory), p.runtime, p.job) for p in tip.processes] == [
-        (10, "alice", "python", "20 GB", "2 d 4 h", None),
-        (11, "alice", "python", "10 GB", "–", None),
-        (20, "bob", "julia", "2.0 GB", "45 s", "slurm 99"),
+    assert tip.model == "NVIDIA A100-SXM4-80GB"
+    assert [(u.name, u.memory_mib, u.processes) for u in tip.users] == [("alice", 30720, 2), ("bob", 2048, 1)]
+    assert [(p.pid, p.user, p.name, p.memory_mib, p.elapsed_s, p.job) for p in tip.processes] == [
+        (10, "alice", "python", 20480, 187200, None),
+        (11, "alice", "python", 10240, None, None),
+        (20, "bob", "julia", 2048, 45, "slurm 99"),
     ]
 
 
-def test_a_tooltip_tells_the_facts_of_the_board() -> None:
+def test_a_tooltip_has_the_facts_of_the_board() -> None:
     card = card_of(gpu(memory_used_mib=20480.0, fan_percent=41.0, temperature_c=63.0))
-    assert facts(card) == {
-        "Memory free": "60 / 80 GB",
-        "Held by no process": "20 GB",
-        "Temperature": "63 °C",
-        "Fan": "41 %",
-        "Power": "52 / 400 W",
-        "UUID": "GPU-00000000-1111-2222-3333-444444444444",
-    }
+    tip = card.tooltip
+    assert (tip.uuid, tip.fan_percent, tip.power_limit_w) == (
+        "GPU-00000000-1111-2222-3333-444444444444",
+        41.0,
+        400.0,
+    )
+    assert facts(card) == {"Held by no process": "20 GB"}
 
 
 def test_a_sum_with_unknown_parts_is_at_least_what_is_known() -> None:
@@ -368,7 +358,10 @@ def test_a_sum_with_unknown_parts_is_at_least_what_is_known() -> None:
         process(3, user="bob", memory_mib=None),
     )
     users = card_of(busy_gpu(processes=held)).tooltip.users
-    assert [(u.name, str(u.memory)) for u in users] == [("alice", "≥ 3.0 GB"), ("bob", "–")]
+    assert [(u.name, u.memory_mib, u.is_least) for u in users] == [
+        ("alice", 3072, True),
+        ("bob", None, False),
+    ]
 
 
 def test_a_process_that_has_gone_is_marked() -> None:

@@ -73,14 +73,6 @@ def test_memory_in_use(used: float | None, total: float | None, text: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("draw", "limit", "text"),
-    [(None, None, "–"), (None, 400, "–"), (52.4, None, "52 W"), (52.4, 400, "52 / 400 W")],
-)
-def test_power(draw: float | None, limit: float | None, text: str) -> None:
-    assert str(words.power_of(draw, limit)) == text
-
-
-@pytest.mark.parametrize(
     ("part", "whole", "percent"),
     [(None, 100, None), (5, None, None), (5, 0, None), (0, 80, 0), (40, 80, 50), (99, 80, 100), (-3, 80, 0)],
 )
