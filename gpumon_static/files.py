@@ -20,8 +20,8 @@ PRIVATE_BITS = 0o640
 """The most that a private file may have: its group reads it where the config sets one."""
 
 
-def write_for_web(files: Mapping[Path, str]) -> None:
-    """Put all files of a site in place together, each with its packed form for the web server beside it.
+def for_web(files: Mapping[Path, str]) -> dict[Path, bytes]:
+    """The files of a site, each with its packed form for the web server beside it.
 
     The packed file goes first: it is what most browsers get, and must not be the older one of the two.
     """
@@ -30,7 +30,7 @@ def write_for_web(files: Mapping[Path, str]) -> None:
         data = text.encode()
         both[_packed(path)] = gzip.compress(data, compresslevel=6, mtime=0)
         both[path] = data
-    write_all(both)
+    return both
 
 
 def write_atomic(path: Path, content: str | bytes, *, private: bool = False) -> None:

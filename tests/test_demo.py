@@ -163,6 +163,23 @@ def test_demo_ends_with_the_path_of_the_page(demo_run: Run) -> None:
     assert "konstantina" in html
 
 
+def test_the_next_lines_of_the_demo_work_as_printed(demo_run: Run) -> None:
+    """Also after `make demo`, whose programs are not on the PATH of the shell."""
+    _, finished = demo_run
+    printed = finished.stdout.splitlines()
+    at = next(number for number, line in enumerate(printed) if line.startswith("next "))
+    for line in printed[at:-1]:
+        command = line.removeprefix("next").strip().replace("    keeps the hosts up and the page fresh", "")
+        shell = ["env", "-i", "PATH=/usr/bin:/bin", "sh", "-c"]
+        done = subprocess.run(
+            [*shell, f"{command} --help" if "--serve" in command else command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), command
+
+
 def test_demo_says_which_hosts_fail_on_purpose_and_does_not_scare(demo_run: Run) -> None:
     _, finished = demo_run
     assert "2 hosts fail on purpose: language-03 (refused), render-01 (driver)" in finished.stdout

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.settings import SSH_CONFIG, HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
+
+PROBE_PATH = "/usr/local/bin/gpumon-probe"
+"""Where deploy/authorized_keys.example has it."""
+KEYS_OF_PROBE = {
+    "GPUMON_TIMEOUT": "command_timeout",
+    "GPUMON_DISKS": "disks",
+    "GPUMON_COMMAND_LINES": "command_lines",
+}
 
 
 def after(host: HostConfig, step: Step, failure: HostError) -> tuple[str, ...]:
@@ -44,7 +55,11 @@ def next_steps(host: HostConfig, step: Step, status: Status) -> tuple[str, ...]:
             ssh_line(host, "-v") + " true",
         ),
         Status.HOST_KEY: (f"{ssh} true",),
-        Status.AUTH: (copy_id_line(host), f"then this must work without a question:  {ssh} true"),
+        Status.AUTH: (
+            f"does the account have a password?  {copy_id_line(host)}",
+            f"if not:  {authorize_line(host)}",
+            f"then this must work without a question:  {ssh} true",
+        ),
         Status.NO_NVIDIA_SMI: (
             f"{ssh} 'command -v nvidia-smi; ls -l /usr/bin/nvidia-smi'",
             "no GPU in it? remove it from common.hosts; no driver? install it",
@@ -72,8 +87,47 @@ def ssh_line(host: HostConfig, *more: str) -> str:
 
 
 def copy_id_line(host: HostConfig) -> str:
-    public = Path(f"{host.key_filename}.pub") if host.key_filename else None
-    return shlex.join(["ssh-copy-id", *_port_and_key(host, public), _login(host, host.address)])
+    return shlex.join(["ssh-copy-id", *_port_and_key(host, _public_key(host)), _login(host, host.address)])
+
+
+def _public_key(host: HostConfig) -> Path | None:
+    return Path(f"{host.key_filename}.pub") if host.key_filename else None
+
+
+def authorize_line(host: HostConfig) -> str:
+    """For an account without a password, as `adduser --disabled-password` makes it."""
+    home = f"~{host.user}" if host.user else "~"
+    there = f"umask 077; mkdir -p {home}/.ssh && cat >> {home}/.ssh/authorized_keys"
+    there += f" && chown -R {host.user}: {home}/.ssh" if host.user else ""
+    root = shlex.join(["ssh", *_port_and_key(host, None), f"root@{host.address}", there])
+    return f"{root} < {shlex.quote(str(_public_key(host) or '~/.ssh/id_ed25519.pub'))}"
+
+
+def replace_probe(host: HostConfig) -> str:
+    port = f"-p {host.port} " if host.port else ""
+    put = f"'cat > {PROBE_PATH} && chmod 755 {PROBE_PATH}'"
+    return f"gpumon-static probe | ssh {port}root@{shlex.quote(host.address)} {put}"
+
+
+def unreached(host: HostConfig) -> tuple[str, ...]:
+    """What config.ini sets and an installed probe is not sent, as a line of authorized_keys."""
+    wanted = framing.settings(host)
+    usual = framing.settings(replace(host, disks=("/",), command_lines=False, command_timeout=30.0))
+    differing = {name: value for name, value in wanted.items() if value != usual[name]}
+    if not differing:
+        return ()
+    keys = ", ".join(KEYS_OF_PROBE[name] for name in differing)
+    command = f'command="{_assignments(differing)} sh {PROBE_PATH}"'
+    return (f"{keys} of config.ini do not reach it; in authorized_keys there:  {command}",)
+
+
+def _assignments(settings: Mapping[str, str]) -> str:
+    """For the shell, within the double quotes of authorized_keys, which take a backslash before a quote."""
+    words = []
+    for name, value in settings.items():
+        lines = " ".join(shlex.quote(line) for line in value.split("\n"))
+        words.append(f"{name}=$(printf '%s\\n' {lines})" if "\n" in value else f"{name}={shlex.quote(value)}")
+    return " ".join(words).replace('"', '\\"')
 
 
 def hidden_processes(host: HostConfig) -> tuple[str, ...]:

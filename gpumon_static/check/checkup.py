@@ -204,12 +204,33 @@ def _examine(host: HostConfig, read: Readers, record: Record) -> HostReading:
     sections = framing.sections(output)
     before = len(output[: output.index(framing.BEGIN_MARK.decode())].strip().splitlines())
     chatter = f", after {before} lines that the login shell printed" if before else ""
-    record.done(Step.SHELL, f"sh ran the probe{chatter}")
+    _look_at_probe(host, framing.told_version(output), sections, chatter, record)
     _look_at_ps(host, sections, record)
     _look_at_clock(host, sections, record)
     reading = read.parse(host, raw)
     _look_at_gpus(host, reading, record)
     return replace(reading, fetch_seconds=round(time.monotonic() - started, 3))
+
+
+def _look_at_probe(
+    host: HostConfig, version: int, sections: Mapping[str, str], chatter: str, record: Record
+) -> None:
+    """A forced command runs the probe that is installed there, which may be old and gets no settings."""
+    ours = framing.version()
+    if framing.was_sent(sections):
+        record.done(Step.SHELL, f"sh ran the probe{chatter}")
+        return
+    told = f"the installed probe, version {version}{chatter}"
+    if version > ours:
+        told += f"; this gpumon-static has version {ours}"
+        record.warn(Step.SHELL, told, "update gpumon-static on the collector")
+    elif version < ours:
+        told += f", is older than this gpumon-static, which has version {ours}"
+        record.warn(Step.SHELL, told, advice.replace_probe(host), *advice.unreached(host))
+    elif unreached := advice.unreached(host):
+        record.warn(Step.SHELL, f"{told}, gets no settings from config.ini", *unreached)
+    else:
+        record.done(Step.SHELL, told)
 
 
 def _look_at_ps(host: HostConfig, sections: Mapping[str, str], record: Record) -> None:

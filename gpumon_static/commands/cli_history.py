@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpumon_static.commands.options import config_option, debug_option, now
+from gpumon_static.commands.options import config_option, debug_option, exclusive, now
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import Config
 from gpumon_static.times import parse_duration
@@ -40,7 +41,7 @@ since_option = click.option(
     default="30d",
     show_default=True,
     callback=_moment,
-    help="Period (30d) or start date.",
+    help="Period (30d) or start date (2026-11-01, local time).",
 )
 
 
@@ -68,9 +69,15 @@ def command(function: Callable[..., Any]) -> click.Command:
 
 
 def form_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV.")
-    as_json = click.option("--json", "form", flag_value="json", help="Print JSON.")
-    return since_option(as_csv(as_json(function)))
+    as_csv = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+    @functools.wraps(function)
+    def with_form(*, as_csv: bool, as_json: bool, **given: Any) -> Any:
+        exclusive(csv=as_csv, json=as_json)
+        return function(form="csv" if as_csv else "json" if as_json else None, **given)
+
+    return since_option(as_csv(as_json(with_form)))
 
 
 @command
@@ -140,7 +147,7 @@ def import_(config_path: Path | None, log: Path) -> None:
 
 
 @command
-@click.option("--rntop", is_flag=True, required=True, help="In rntop's log format, which its board opens.")
+@click.option("--rntop", is_flag=True, help="In rntop's log format, which its board opens: the only one.")
 @since_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: stdout]")
 def export(config_path: Path | None, rntop: bool, since: int, output: Path | None) -> None:  # noqa: ARG001

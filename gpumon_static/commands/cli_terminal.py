@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpumon_static.commands.options import command, config_option, now
+from gpumon_static.commands.options import command, config_option, exclusive, now
 from gpumon_static.config import file as config_file
 from gpumon_static.errors import GpumonError
 from gpumon_static.times import parse_duration
 
 if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config, HostConfig
     from gpumon_static.survey.offers import Offer
     from gpumon_static.terminal.source import Source
 
@@ -98,9 +99,9 @@ def show(
     from gpumon_static.commands.show import run_show
     from gpumon_static.terminal.show import Choice
 
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv exclude each other")
+    exclusive(json=as_json, csv=as_csv)
     config = config_file.load(config_file.find(config_path), need_keys=live)
+    _matching(config, nodes)
     form = "json" if as_json else "csv" if as_csv else "table"
     look = {"unit": units, "processes": processes, "details": details, "seen": times}
     run_show(config, Choice(nodes, user, free), look, form, clock=now, live=live)
@@ -154,12 +155,17 @@ def top(
     from gpumon_static.terminal.top import top as run_top
 
     config = config_file.load(config_file.find(config_path), need_keys=True)
-    hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
-    if not hosts:
-        raise click.UsageError("no configured host matches")
+    hosts = _matching(config, nodes)
     allow_any_text()
     look = Look(units, processes, details, me=who_am_i())
     run_top(config, hosts, look, interval, output, now)
+
+
+def _matching(config: Config, nodes: re.Pattern[str] | None) -> list[HostConfig]:
+    hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
+    if not hosts:
+        raise click.UsageError("no configured host matches")
+    return hosts
 
 
 def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,6 +223,7 @@ def free(
     from gpumon_static.survey.offers import Wanted
     from gpumon_static.terminal import free as terminal
 
+    exclusive(plain=plain, json=as_json)
     wanted = Wanted(number, memory, model)
     found, _ = terminal.find(_source(address, config_path), wanted, now(), use_old=old)
     if not found:
@@ -249,6 +256,7 @@ def wait(
     from gpumon_static.survey.offers import Wanted
     from gpumon_static.terminal import free as terminal
 
+    exclusive(plain=plain, json=as_json)
     found = terminal.wait(
         _source(address, config_path),
         Wanted(number, memory, model),

@@ -56,12 +56,14 @@ def import_rntop(config: Config, log: Path, now: datetime) -> None:
             result = rntop.import_log(
                 connection, config, file, int(now.timestamp()), partial(bare_state, config.busy)
             )
+            for line in result.bad_lines:
+                click.echo(f"{log}: {line}", err=True)
+            if result.bad > len(result.bad_lines):
+                click.echo(f"{log}: and {result.bad - len(result.bad_lines)} more bad lines", err=True)
+            if not result.added and not result.known:
+                raise GpumonError(f"{log} has no line of rntop's log: nothing was added")
     except OSError as error:
         raise GpumonError(f"cannot read {log}: {error.strerror}") from error
-    for line in result.bad_lines:
-        click.echo(f"{log}: {line}", err=True)
-    if result.bad > len(result.bad_lines):
-        click.echo(f"{log}: and {result.bad - len(result.bad_lines)} more bad lines", err=True)
     click.echo(
         f"{result.added} samples added, {result.known} left out because their time is already in the history,"
         f" {result.bad} bad lines skipped"

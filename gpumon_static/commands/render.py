@@ -7,12 +7,12 @@ from pathlib import Path
 
 from gpumon_static.commands.report import month_reports, report_months
 from gpumon_static.config.settings import Config
-from gpumon_static.files import write_for_web
+from gpumon_static.files import for_web, write_all
 from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.page.branding import load_branding
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.store import events_file, snapshot
+from gpumon_static.store import events_file, site_files, snapshot
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import HistoryError, reading
 from gpumon_static.survey.privacy import Tier
@@ -35,7 +35,9 @@ def render(config: Config, now: datetime) -> Path:
         # The reports show what the main page shows, and so only that one links to them.
         reports = months if page == config.pages[0] else ()
         files[page.file] = render_page(build_page(readings, config, now, page, key, past, reports), branding)
-    write_for_web({config.paths.site / name: text for name, text in files.items()})
+    made = for_web({config.paths.site / name: text for name, text in files.items()})
+    write_all(made)
+    site_files.remove_others(config.paths.data, config.paths.site, made)
     return config.page_path
 
 

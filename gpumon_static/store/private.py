@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
     from gpumon_static.text import Say
 
-FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "fetch.lock")
+FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "site-files.json", "fetch.lock")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Look:
 def columns(look: Look) -> list[Column]:
     unit = UNITS[look.unit][0]
     found = [
-        Column("node", "Host", least=8),
+        Column("node", "Host", least=8, keep_end=True),
         Column("gpu", "GPU", right=True),
         Column("model", "Model", drop=7),
         Column("memory", f"Memory {unit}", right=True),

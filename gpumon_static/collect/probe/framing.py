@@ -1,13 +1,16 @@
 """The probe script as it is sent, and its output cut into sections.
 
-    @@gpumon begin 1 4f1d22ab90c3e7d5
+    @@gpumon begin 2 4f1d22ab90c3e7d5
+    @@gpumon 4f1d22ab90c3e7d5 probe
+    sent
     @@gpumon 4f1d22ab90c3e7d5 smi-status
     0
     @@gpumon 4f1d22ab90c3e7d5 end
 
-Whatever a login shell prints before `begin` is skipped. The token is made on the host each time, so that no
-name of a process can be mistaken for a marker. The XML comes packed where the host has
-gzip: a tenth of the bytes, and half of our work with them (`python -m bench probe`).
+The number is the version of the script: one that is installed there may be older than ours, and gets no
+settings. Whatever a login shell prints before `begin` is skipped. The token is made on the host each time, so
+that no name of a process can be mistaken for a marker. The XML comes packed where the host has gzip: a tenth
+of the bytes, and half of our work with them (`python -m bench probe`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import re
 import shlex
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -37,7 +40,8 @@ MOST_SECTIONS = 100
 
 _BEGIN_SENT = re.compile(rb"@@gpumon begin \d{1,9} ([0-9a-f-]{1,64})\r?\n")
 _END = re.compile(rb"\n@@gpumon ([0-9a-f-]{1,64}) end\s*$")
-_BEGIN = re.compile(r"^@@gpumon begin \d{1,9} ([0-9a-f-]{1,64})\r?$", re.MULTILINE)
+_BEGIN = re.compile(r"^@@gpumon begin (?P<version>\d{1,9}) (?P<token>[0-9a-f-]{1,64})\r?$", re.MULTILINE)
+SENT = "sent"
 
 
 @cache
@@ -45,16 +49,39 @@ def script() -> str:
     return Path(__file__).with_name("probe.sh").read_text(encoding="utf-8")
 
 
-def stdin(host: HostConfig) -> bytes:
-    """The script with its settings before it. nvidia-smi is ended before the host's time is up."""
-    settings = {
+@cache
+def version() -> int:
+    """Of our own script."""
+    found = re.search(r"'\\n@@gpumon begin (\d+)", script())
+    assert found
+    return int(found[1])
+
+
+def told_version(text: str) -> int:
+    """Of the script that made this answer; 0 where there is none. That of 0.1.0 is 1."""
+    begin = _BEGIN.search(text)
+    return int(begin["version"]) if begin else 0
+
+
+def was_sent(found: Mapping[str, str]) -> bool:
+    """Whether the sections are from the script that we sent: one that is installed there is not told."""
+    return found.get("probe", "").strip() == SENT
+
+
+def settings(host: HostConfig) -> dict[str, str]:
+    """What config.ini sets for the probe. nvidia-smi is ended before the host's time is up."""
+    return {
         "GPUMON_TIMEOUT": str(max(1, round(host.command_timeout * 0.8))),
         "GPUMON_DISKS": "\n".join(host.disks),
         "GPUMON_COMMAND_LINES": "yes" if host.command_lines else "",
-        "GPUMON_GZIP": "yes",
-        "GPUMON_WAS_LATE": "yes" if host.was_late else "",
     }
-    assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
+
+
+def stdin(host: HostConfig) -> bytes:
+    """The script with its settings before it."""
+    more = {"GPUMON_GZIP": "yes", "GPUMON_WAS_LATE": "yes" if host.was_late else "", "GPUMON_SENT": SENT}
+    given = settings(host) | more
+    assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
     return f"{assignments}{script()}".encode()
 
 
@@ -138,7 +165,7 @@ def sections(text: str) -> dict[str, str]:
         said = one_line(text)
         told = f"it printed: {said}" if said else "it printed nothing"
         raise HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
-    marker = re.compile(rf"\n@@gpumon {begin[1]} ([a-z-]{{1,40}})(?=\r?\n|\r?\Z)")
+    marker = re.compile(rf"\n@@gpumon {begin['token']} ([a-z-]{{1,40}})(?=\r?\n|\r?\Z)")
     marks = list(islice(marker.finditer(text, begin.end()), MOST_SECTIONS + 1))
     if len(marks) > MOST_SECTIONS:
         raise HostError(Status.BAD_OUTPUT, f"the answer has more than {MOST_SECTIONS} sections")

@@ -4,14 +4,15 @@
 # It is sent to `sh -s` over SSH, or installed on the host as a forced command. It needs no privilege,
 # reads no input, writes no file and runs one nvidia-smi and one ps. POSIX sh: dash, bash, busybox.
 #
-#   @@gpumon begin 1 4f1d...       version of this format, and a token no process name can guess
+#   @@gpumon begin 2 4f1d...       version of this script, and a token no process name can guess
 #   @@gpumon 4f1d... smi-stderr    a section starts; what follows is its text
 #   ...
 #   @@gpumon 4f1d... end           nothing was cut off
 #
 # GPUMON_TIMEOUT: seconds that nvidia-smi may take. GPUMON_DISKS: mount points, one per line.
 # GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the collector can unpack the XML.
-# GPUMON_WAS_LATE: `yes` where the last run timed out.
+# GPUMON_WAS_LATE: `yes` where the last run timed out. GPUMON_SENT: `sent` by the collector; an installed
+# script gets no settings.
 # GPUMON_PROC, GPUMON_SYS: for the tests and the demo.
 
 newline='
@@ -308,7 +309,7 @@ main() {
   exec 3>&1 4>/dev/null 2>/dev/null
   read -r token </proc/sys/kernel/random/uuid || token=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
   token=${token:-$$}
-  printf '\n@@gpumon begin 1 %s\n' "$token"
+  printf '\n@@gpumon begin 2 %s\n\n@@gpumon %s probe\n%s\n' "$token" "$token" "${GPUMON_SENT:-installed}"
 
   section clock
   date +%s

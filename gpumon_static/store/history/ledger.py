@@ -92,7 +92,7 @@ class Ledger:
         self._spans: list[tuple[object, ...]] = []
         self._pools: dict[tuple[int, int, int], list[int]] = {}
         self._pool_rows: list[tuple[int, ...]] = []
-        self._hosts: list[tuple[object, ...]] = []
+        self._hosts: list[dict[str, int | None]] = []
         self._runs: list[tuple[int]] = []
         self._asked: set[int] = set()
         """The hosts of this run."""
@@ -143,13 +143,13 @@ class Ledger:
             self.latest[number].present = 0
             present.remove(number)
             self._touched.add(number)
-        self._hosts.append((at, None, host_id))
+        self._hosts.append({"up": at, "down": None, "host": host_id})
 
     def add_failure(self, host: str, at: int) -> None:
         """Nothing is known of its GPUs from now on; they are still thought to be there."""
         host_id = self.names.host(host)
         self._asked.add(host_id)
-        self._hosts.append((None, at, host_id))
+        self._hosts.append({"up": None, "down": at, "host": host_id})
         self._add_machine(host_id, at, None)
         for number in self._missing(host_id):
             row = self.latest[number]
@@ -203,8 +203,8 @@ class Ledger:
         write_latest(self._connection, (self.latest[gpu] for gpu in self._touched.difference(leave_out)))
         run("INSERT OR IGNORE INTO pool_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._pool_rows)
         run(
-            "UPDATE hosts SET answered_at = coalesce(max(answered_at, ?1), ?1, answered_at),"
-            " down_since = CASE WHEN ?2 IS NULL THEN NULL ELSE coalesce(down_since, ?2) END WHERE id = ?3",
+            "UPDATE hosts SET answered_at = coalesce(max(answered_at, :up), :up, answered_at), down_since ="
+            " CASE WHEN :down IS NULL THEN NULL ELSE coalesce(down_since, :down) END WHERE id = :host",
             self._hosts,
         )
         save(self._connection, self.tally)

@@ -94,7 +94,7 @@ def _rewind(connection: sqlite3.Connection, cut: int, interval_s: int) -> None:
         connection.execute("DELETE FROM spans WHERE gpu = ? AND at > ?", (row.gpu, sample.at))
         write_latest(connection, [row])
     (newest,) = connection.execute("SELECT max(at) FROM runs").fetchone()
-    connection.execute("UPDATE hosts SET answered_at = ?1 WHERE answered_at >= ?2", (newest, cut))
+    connection.execute("UPDATE hosts SET answered_at = ? WHERE answered_at >= ?", (newest, cut))
     connection.execute("UPDATE hosts SET down_since = NULL WHERE down_since >= ?", (cut,))
 
 

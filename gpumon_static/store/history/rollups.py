@@ -218,10 +218,10 @@ def prune(
     connection.execute("DELETE FROM events WHERE at < ?", (now - events_days * DAY,))
     # The span that reaches over the border says how things stood there.
     connection.execute(
-        "DELETE FROM spans WHERE (gpu, at) IN (SELECT gpu, at FROM spans AS old WHERE at < ?1 AND EXISTS"
-        " (SELECT 1 FROM spans AS later WHERE later.gpu = old.gpu AND later.at > old.at AND later.at <= ?1)"
-        " ORDER BY at LIMIT ?2)",
-        (raw, most),
+        "DELETE FROM spans WHERE (gpu, at) IN (SELECT gpu, at FROM spans AS old WHERE at < :raw AND EXISTS"
+        " (SELECT 1 FROM spans AS later WHERE later.gpu = old.gpu AND later.at > old.at AND later.at <= :raw)"
+        " ORDER BY at LIMIT :most)",
+        {"raw": raw, "most": most},
     )
     for unit, oldest in (("hour", (now - hours_days * DAY) // HOUR), ("day", (now - days_days * DAY) // DAY)):
         for rollup in ROLLUPS:
