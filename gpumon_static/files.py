@@ -61,8 +61,16 @@ def write_all(files: Mapping[Path, bytes], *, private: bool = False) -> None:
 
 
 def make_directory(directory: Path, *, private: bool) -> None:
-    """Create a directory that its owner can write, whatever the umask; an existing one keeps its mode."""
+    """Create a directory that its owner can write, whatever the umask; an existing one keeps its mode.
+
+    What root creates in a directory of the collector's is the collector's.
+    """
+    missing = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
     directory.mkdir(mode=0o700 if private else 0o755, parents=True, exist_ok=True)
+    for path in reversed(missing) if os.geteuid() == 0 else ():
+        owner = path.absolute().parent.stat()
+        if owner.st_uid != 0:
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def open_private(path: Path, flags: int) -> int:
@@ -108,7 +116,7 @@ def _stage(temporary: Path, path: Path, data: bytes, private: bool) -> None:
         file.flush()
         if path.exists():
             _make_alike(handle, path.stat(), private)
-        elif private:
+        else:
             give_to_owner_of_directory(handle, path)
         os.fsync(handle)
 

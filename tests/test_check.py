@@ -55,7 +55,7 @@ def test_a_healthy_host_tells_every_step(gpu_hosts: GpuHosts, tmp_path: Path) ->
     assert told["shell"][1] == "sh ran the probe"
     assert re.fullmatch(r"driver 550\.90\.07, 1 GPU, \d\.\d s", told["nvidia-smi"][1])
     assert told["clock"][1] == "right"
-    assert [f["step"] for f in report["surroundings"]] == ["config", "data", "site"]
+    assert [f["step"] for f in report["surroundings"]] == ["config", "data", "site", "pages"]
 
 
 def test_the_time_that_nvidia_smi_takes(gpu_hosts: GpuHosts, tmp_path: Path) -> None:

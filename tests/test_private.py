@@ -26,7 +26,7 @@ from tests.command import PROGRAM, gpumon
 
 NOBODY = 65534
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
-FILES = ["events.json", "fetch.lock", "history.db", "load_data.csv", "pseudonyms.key"]
+FILES = ["events.json", "fetch.lock", "history.db", "load_data.csv", "pseudonyms.key", "site-files.json"]
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user"),

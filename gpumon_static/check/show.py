@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpumon_static.check.checkup import CheckReport, Checkup, Finding, HostCheck, Mark
+from gpumon_static.check.publishing import TryRender
 from gpumon_static.check.surroundings import look
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.settings import Config, HostConfig
@@ -26,16 +27,23 @@ SIGNS = {
 WORDS = {Mark.OK: "ok", Mark.WARNING: "warning", Mark.FAILED: "FAILED", Mark.UNTRIED: "-"}
 
 
-def run_check(config: Config, hosts: Sequence[HostConfig], *, clock: Clock, as_json: bool) -> CheckReport:
+def run_check(
+    config: Config,
+    hosts: Sequence[HostConfig],
+    *,
+    clock: Clock,
+    as_json: bool,
+    try_render: TryRender | None = None,
+) -> CheckReport:
     """Run a check and show it: a table that fills on a terminal, plain lines in a pipe, or JSON."""
     console = Console()
     checkup = Checkup(config, hosts, clock)
     if as_json or not console.is_terminal:
-        report = CheckReport(look(config, hosts), checkup.run())
+        report = CheckReport(look(config, hosts, try_render), checkup.run())
         click.echo(report.to_json() if as_json else "\n".join(plain_lines(report)))
         return report
     with live(console, checkup.so_far):
-        report = CheckReport(look(config, hosts), checkup.run())
+        report = CheckReport(look(config, hosts, try_render), checkup.run())
     show(console, report)
     return report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,15 +93,18 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     """Find out why a host does not answer, and what to do about it.
 
     Connects to each host (or to HOSTS, which may be node sets) as fetch does, and reports each step: name,
-    port, host key, login, shell, nvidia-smi, ps, clock. Checks the directories too. Writes nothing,
-    but learns host keys where host_keys is "accept-new". Exits with 3 when anything failed.
+    port, host key, login, shell, nvidia-smi, ps, clock. Checks the files, the pages, [notify] and the
+    room on the disk too. Run it as the user of cron. Writes nothing, but learns host keys where
+    host_keys is "accept-new". Exits with 3 when anything failed.
     """
     from gpumon_static.check.show import run_check
+    from gpumon_static.commands.render import render_only
     from gpumon_static.config.choose import choose
 
     config = config_file.load(config_file.find(config_path), need_keys=True)
     chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.hosts
-    if not run_check(config, chosen, clock=_now, as_json=as_json).ok:
+    try_render = partial(render_only, config, _now())
+    if not run_check(config, chosen, clock=_now, as_json=as_json, try_render=try_render).ok:
         raise SystemExit(STRICT_EXIT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from gpumon_static.commands.report import month_reports, report_months
+from gpumon_static.commands.report import empty_report, month_reports, report_months
 from gpumon_static.config.settings import Config
 from gpumon_static.files import for_web, write_all
 from gpumon_static.publish.exports.files import build_exports
@@ -21,6 +21,22 @@ from gpumon_static.survey.pseudonyms import read_key
 
 def render(config: Config, now: datetime) -> Path:
     """Render all files, then replace them together: a failure leaves all files as they were."""
+    made = for_web({config.paths.site / name: text for name, text in _texts(config, now).items()})
+    write_all(made)
+    site_files.remove_others(config.paths.data, config.paths.site, made)
+    return config.page_path
+
+
+def render_only(config: Config, now: datetime) -> None:
+    """The same without writing; where there is no data yet, of no data. Raises `GpumonError`."""
+    branding = load_branding(config)
+    readings = snapshot.read(config.csv_path) if config.csv_path.exists() else []
+    for page in config.pages:
+        render_page(build_page(readings, config, now, page, b"check", _past(config, now)), branding)
+    empty_report(config, now)
+
+
+def _texts(config: Config, now: datetime) -> dict[str, str]:
     readings = snapshot.read(config.csv_path)
     branding = load_branding(config)
     needs_key = any(page.users == Tier.PSEUDONYMS for page in config.pages)
@@ -35,10 +51,7 @@ def render(config: Config, now: datetime) -> Path:
         # The reports show what the main page shows, and so only that one links to them.
         reports = months if page == config.pages[0] else ()
         files[page.file] = render_page(build_page(readings, config, now, page, key, past, reports), branding)
-    made = for_web({config.paths.site / name: text for name, text in files.items()})
-    write_all(made)
-    site_files.remove_others(config.paths.data, config.paths.site, made)
-    return config.page_path
+    return files
 
 
 def _past(config: Config, now: datetime) -> timelines.Past | None:

@@ -38,6 +38,11 @@ def remove_others(data: Path, site: Path, made: Mapping[Path, bytes]) -> list[Pa
     return removed
 
 
+def is_known(data: Path, path: Path) -> bool:
+    """Whether the last render made it."""
+    return path.name in _read(data / FILE, path.parent)
+
+
 def _is_ours(path: Path, digest: str) -> bool:
     try:
         return not path.is_symlink() and _digest(path.read_bytes()) == digest
