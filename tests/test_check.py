@@ -106,7 +106,7 @@ def test_only_the_hosts_that_are_named(gpu_hosts: GpuHosts, tmp_path: Path) -> N
     done = gpumon("check", "-c", config, host)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 host: 1 ok")
     stranger = gpumon("check", "-c", config, "nobody")
-    assert (stranger.returncode, "check: not among the hosts" in stranger.stderr) == (1, True)
+    assert (stranger.returncode, "check: not among the hosts" in stranger.stderr) == (2, True)
 
 
 def test_the_ssh_program_tells_its_steps_too(gpu_hosts: GpuHosts, tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def test_root_is_told_whose_data_it_is_and_leaves_it_theirs(folder: Path) -> Non
     os.chown(folder, NOBODY, NOBODY)
     (folder / "data").mkdir(mode=0o700)
     os.chown(folder / "data", NOBODY, NOBODY)
-    config, said = load(folder / "config.ini"), []
+    config = load(folder / "config.ini")
+    said: list[str] = []
     user = pwd.getpwuid(NOBODY).pw_name
     fetch(config, clock=lambda: NOW, say=said.append)
     render(config, NOW)

@@ -67,8 +67,11 @@ def _is_a_strangers(config: Config, name: str) -> bool:
         return False
 
 
-def look_at_room(config: Config) -> Iterator[Finding]:
-    """Whether the disk has room for what retention lets the history grow to."""
+def look_at_room(config: Config, least: int) -> Iterator[Finding]:
+    """Whether the disk has room for what retention lets the history grow to.
+
+    `least`: bytes; with fewer the disk is full, which is reported elsewhere.
+    """
     if not config.history.enabled:
         return
     data = config.paths.data
@@ -77,7 +80,7 @@ def look_at_room(config: Config) -> Iterator[Finding]:
     needed = gpus * _bytes_of_a_gpu(config.history)
     has = config.history_path.stat().st_size if config.history_path.exists() else 0
     free = shutil.disk_usage(there).free
-    if needed - has > free:
+    if free >= least and needed - has > free:
         told = f"history.db will need about {_size(needed)} for {count(gpus, 'GPU')}; {_size(free)} are free"
         lower = "lower keep_raw, keep_hours or keep_days in [history], or give it more room"
         yield Finding("history", Mark.WARNING, told, (lower,))

@@ -43,7 +43,7 @@ def _findings(config: Config, hosts: Sequence[HostConfig], try_render: TryRender
     yield from _open_to_others(config)
     yield _directory("site", config.paths.site)
     yield from look_at_files(config)
-    yield from look_at_room(config)
+    yield from look_at_room(config, FULL_MB * MB)
     yield from look_at_pages(config, try_render)
     yield from look_at_notify(config)
     yield from _open_files(config)

@@ -159,11 +159,53 @@ def export(config_path: Path | None, rntop: bool, since: int, output: Path | Non
 
 @command
 @click.argument("target", metavar="PATH", type=click.Path(dir_okay=False, path_type=Path))
-def backup(config_path: Path | None, target: Path) -> None:
-    """Copy the database while it is in use."""
-    from gpumon_static.store.history.database import backup as run_backup
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Copies to keep: PATH, PATH.1 and so on.",
+)
+def backup(config_path: Path | None, target: Path, keep: int) -> None:
+    """Copy the database while it is in use.
 
-    run_backup(_load(config_path).history_path, target)
+    Replaces an older backup, and no other file.
+
+    Example, for cron:  gpumon-static history backup --keep 7 /backup/history.db
+    """
+    from gpumon_static.store.history.copies import backup as run_backup
+
+    click.echo(f"wrote {run_backup(_load(config_path).history_path, target, keep).words}")
+
+
+backup_argument = click.argument(
+    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+@command
+@backup_argument
+def restore(config_path: Path | None, file: Path) -> None:
+    """Put a backup in the place of the database.
+
+    The backup is checked first, and a copy of what was there is kept beside it.
+    """
+    from gpumon_static.commands.history_reports import restore as run_restore
+
+    run_restore(_load(config_path), file, now())
+
+
+@command
+@backup_argument
+def merge(config_path: Path | None, file: Path) -> None:
+    """Add the database of another collector to this one.
+
+    For two collectors that become one. Where both have an hour of the same GPU, the one that knows more of it
+    counts, and never both. A second time changes nothing. A copy of what was there is kept beside it.
+    """
+    from gpumon_static.commands.history_reports import merge as run_merge
+
+    run_merge(_load(config_path), file, now())
 
 
 @command

@@ -13,7 +13,7 @@ from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
 from gpumon_static.store import events_file, lock
-from gpumon_static.store.history import questions, record, rntop
+from gpumon_static.store.history import copies, merging, questions, record, rntop
 from gpumon_static.store.history.database import reading, writing
 from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.sightings import bare_state
@@ -80,6 +80,20 @@ def drop_after(config: Config, last_right: datetime, now: datetime) -> None:
             memory.doubted = []
             events_file.save(path, memory)
     click.echo(dropped.words if dropped else f"nothing was recorded after {utc_text(last_right)}")
+
+
+def restore(config: Config, file: Path, now: datetime) -> None:
+    with lock.only_one(config.paths.data / "fetch.lock", now):
+        found, before = copies.restore(config.history_path, file, now)
+    click.echo(f"restored {found.words}")
+    if before:
+        click.echo(f"what was there is in {before}")
+
+
+def merge(config: Config, file: Path, now: datetime) -> None:
+    with lock.only_one(config.paths.data / "fetch.lock", now):
+        merged = merging.merge(config, file, now)
+    click.echo(merged.words)
 
 
 def export_rntop(config: Config, since: int, output: Path | None) -> None:

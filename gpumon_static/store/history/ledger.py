@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
@@ -87,6 +87,7 @@ class Ledger:
             if row.present:
                 self._present[names.by_id[row.gpu].host].add(row.gpu)
         self._seen: set[int] = set()
+        self._shared: Container[str] = ()
         self._touched: set[int] = set()
         self._samples: list[tuple[object, ...]] = []
         self._spans: list[tuple[object, ...]] = []
@@ -109,7 +110,9 @@ class Ledger:
         had = {gpu.key for gpu in there if gpu.slice is None}
         return self.names.host_name(host) if not hosts and had == uuids else None
 
-    def next_run(self, at: int) -> None:
+    def next_run(self, at: int, shared: Container[str] = ()) -> None:
+        """`shared`: UUIDs that more than one GPU of this run has."""
+        self._shared = shared
         self._seen.clear()
         self._asked.clear()
         self._runs.append((at,))
@@ -135,7 +138,7 @@ class Ledger:
         self._add_machine(host_id, at, machine or MachineValues())
         present = self._present[host_id]
         for observed in seen:
-            gpu = self.names.gpu(host, observed, at, self._seen)
+            gpu = self.names.gpu(host, observed, at, self._seen, self._shared)
             self._seen.add(gpu.id)
             present.add(gpu.id)
             self.add(gpu, at, observed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -127,14 +128,17 @@ def add(
     naming = SupplyNaming(config.groups, short_model)
     ledger = Ledger(connection, Names(connection), interval_s, naming=naming)
     _follow_renamed_hosts(ledger, seen)
-    add_run(ledger, at, seen)
+    add_run(ledger, at, seen, last_run or 0)
     ledger.save()
     add_events(connection, ledger.names.host, events, now - config.history.keep_events * DAY)
     _prune(connection, config)
 
 
-def add_run(ledger: Ledger, at: int, seen: Iterable[HostSighting]) -> None:
-    ledger.next_run(at)
+def add_run(ledger: Ledger, at: int, seen: Sequence[HostSighting], last_run: int = 0) -> None:
+    """`last_run`: what is not newer, as after `--only`, was seen in an earlier run."""
+    fresh = (gpu.uuid for host in seen if host.at > last_run for gpu in host.gpus or ())
+    shared = {uuid for uuid, number in Counter(fresh).items() if uuid and number > 1}
+    ledger.next_run(at, shared)
     for host in seen:
         if host.gpus is None:
             ledger.add_failure(host.host, host.at)
