@@ -185,12 +185,38 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         config_file.load(tmp_path / "x")
 
 
-def test_the_config_file_is_found_by_option_then_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_config_file_is_found_by_option_then_environment_then_in_the_usual_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [Path("config.ini"), tmp_path / "xdg/gpumon-static/config.ini", tmp_path / "etc/config.ini"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr(config_file, "OF_THE_SYSTEM", places[2])
+    monkeypatch.delenv("GPUMON_CONFIG", raising=False)
+    with pytest.raises(ConfigError) as nothing:
+        config_file.find(None, "; or ask at the desk")
+    listed = ", ".join(map(str, places))
+    assert str(nothing.value) == (
+        f"no config: there is none of {listed}; `gpumon-static init` writes one, -c PATH or $GPUMON_CONFIG"
+        " names one; or ask at the desk"
+    )
+    for place in reversed(places):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("")
+        assert config_file.find(None) == place
     monkeypatch.setenv("GPUMON_CONFIG", "/etc/gpumon.ini")
     assert config_file.find(Path("mine.ini")) == Path("mine.ini")
     assert config_file.find(None) == Path("/etc/gpumon.ini")
-    monkeypatch.delenv("GPUMON_CONFIG")
-    assert config_file.find(None) == Path("config.ini")
+
+
+@pytest.mark.parametrize("base", ["", "relative/path"])
+def test_without_a_usable_xdg_config_home_it_is_that_of_the_home_directory(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", base)
+    assert config_file.usual_places()[1] == tmp_path / ".config/gpumon-static/config.ini"
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["Cc", "Cs"], blacklist_characters="#;\"'[{")))

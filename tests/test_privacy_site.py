@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -138,6 +139,9 @@ def rendered(directory: Path, tier: str) -> tuple[Config, dict[str, str]]:
 def _texts(site: Path) -> Iterator[tuple[str, str]]:
     for file in sorted(site.iterdir()):
         packed = file.read_bytes()
+        if file.name == "gpufree":
+            with zipfile.ZipFile(file) as archive:
+                packed = b"".join(map(archive.read, archive.namelist()))
         text = (gzip.decompress(packed) if file.suffix == ".gz" else packed).decode()
         # Styles and scripts are the same on every page, and are ours.
         shown = re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL)
@@ -162,6 +166,8 @@ def test_the_lab_leaks_everything_on_a_page_with_names(tmp_path: Path) -> None:
         for word in ("Zebulon Quagmire", "quixotica", *PATHS, *PIDS, *UIDS, *JOBS[:1], "trainer"):
             assert found(told, word), (name, word)
     assert found({"": texts["index.html"]}, "historian")
+    assert found({"": texts["show.txt"]}, "Zebulon Quagmire")
+    assert found({"": texts["show.ansi"]}, "Zebulon Quagmire")
     assert found({"": texts["feed.xml"]}, *PATHS)
     assert found({"": texts["metrics.prom"]}, "Zebulon Quagmire", "/scratch/")
 
@@ -189,6 +195,7 @@ def test_the_same_person_has_the_same_pseudonym_in_every_file(tmp_path: Path) ->
     assert told["gpus.json"] == told["load_data.csv"] == told["metrics.prom"]
     assert told["gpus.json"] == of_now | {aliases["historian"]}
     assert told["feed.xml"] == told["free.txt"] == set()
+    assert told["show.txt"] == told["gpus.json"]
     by_pid = {row["pid"]: row["user"] for row in csv.DictReader(io.StringIO(texts["load_data.csv"]))}
     assert (by_pid["4042342"], by_pid["7919179"]) == (aliases["quixotica"], aliases["uid 7919173"])
 

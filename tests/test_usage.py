@@ -73,6 +73,19 @@ def test_wrong_usage_exits_with_2_and_changes_nothing(run: Run, lab: Path, line:
     assert sorted(lab.rglob("*")) == before
 
 
+def test_without_a_config_the_ways_to_one_are_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr(config_file, "OF_THE_SYSTEM", tmp_path / "etc/config.ini")
+    for command in ("fetch", "render", "check", "show", "top", "free", "wait", "history users", "report"):
+        status, _, err = run(*command.split())
+        assert status == 2, command
+        assert f"config.ini, {tmp_path}/xdg/gpumon-static/config.ini, {tmp_path}/etc/config.ini" in err
+        assert "`gpumon-static init`" in err
+        assert ("--from https://" in err and "$GPUMON_URL" in err) == (command in ("free", "wait")), command
+
+
 def test_a_log_without_one_good_line_is_a_failure_that_changes_nothing(run: Run, lab: Path) -> None:
     for text in ("", "not,a,log\n", "timestamp,node,index,utilization,memory_used,memory_total\n"):
         (lab / "rntop.log").write_text(text)

@@ -30,7 +30,7 @@ config_option = click.option(
     "--config",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The config file.  [default: $GPUMON_CONFIG, else ./config.ini]",
+    help="The config file.  [default: $GPUMON_CONFIG, ./config.ini, then that of the user and of /etc]",
 )
 
 

@@ -112,6 +112,13 @@ def scheduler_address(value: Any, base: Path) -> str:
     return str(value)
 
 
+def web_address(value: Any, base: Path) -> str:
+    """Without a login, which everybody would get with the file."""
+    if not re.fullmatch(r"https?://[^/@\s]+(/\S*)?", string(value, base)):
+        raise Wrong(f"must be an address such as 'https://lab.example/gpus/', not {shown(value)}")
+    return str(value)
+
+
 def resource_name(value: Any, base: Path) -> str:
     """As `dask worker --resources` takes it: without spaces, commas and equals signs."""
     if not re.fullmatch(r"[\w.-]+", string(value, base)):

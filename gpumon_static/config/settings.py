@@ -36,6 +36,7 @@ from gpumon_static.config.checks import (
     string,
     texts,
     user_name,
+    web_address,
 )
 from gpumon_static.config.hostlist import HostEntry
 
@@ -188,6 +189,13 @@ class SiteConfig:
     show_command_lines: bool = key(False, boolean, "show what `fetch.command_lines` collected")
     ignore_faults: tuple[str, ...] = key((), rule_names, "health rules to ignore, by name")
     csv: bool = key(False, boolean, "publish `load_data.csv` too, on the tier of `users`")
+    show: bool = key(
+        True, boolean, "publish `show.txt` and `show.ansi`: the table of `show`, on the tier of `users`"
+    )
+    gpufree: bool = key(
+        True, boolean, "publish `gpufree`: `free` as one file, for users without an installation"
+    )
+    url: str | None = key(None, web_address, "address of the page, which `gpufree` asks by itself")
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from gpumon_static.model import Gpu, MigDevice
+from gpumon_static.survey.devices import PROFILE_LETTERS
 from gpumon_static.text import clip
 
 MOST_LETTERS = 32
-PROFILE_LETTERS = 16
 
 # Maker, product line and form factor do not matter for where to run.
 _NOISE = re.compile(

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpumon_static.survey.names import PROFILE_LETTERS
-from gpumon_static.survey.survey import DEVICE
+from gpumon_static.survey.devices import DEVICE, PROFILE_LETTERS
 from gpumon_static.text import clip, plain
+from gpumon_static.times import parse_utc
 
 RAM_PER_GPU_MIB = 8 * 1024
 LEAST_DISK_PERCENT = 5
@@ -96,7 +96,7 @@ def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) ->
     found = [
         _offer(host, places, wanted, is_wanted)
         for host, places in listed
-        if oldest is None or datetime.fromisoformat(host["fetched_at"]) >= oldest
+        if oldest is None or parse_utc(host["fetched_at"]) >= oldest
     ]
     # The hosts come by name, and a sort keeps that order among equals.
     return sorted((offer for offer in found if offer), key=lambda offer: _rank(offer, wanted))

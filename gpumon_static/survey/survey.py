@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process
 from gpumon_static.rules import marked
+from gpumon_static.survey.devices import DEVICE
 from gpumon_static.survey.faults import host_faults, without
 from gpumon_static.survey.privacy import Tier, veil
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 GRACE_S = 60
 """Time that a run may need until its data is there, before it counts as missed."""
-
-DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_-]*")
-"""A UUID that may be pasted into a shell: a host could send anything in its place."""
 
 STATES = {State.FREE: "free", State.BUSY: "busy", State.HELD: "held", State.UNKNOWN: "unknown"}
 """Names of the states in files for scripts: one word each."""

@@ -13,7 +13,7 @@ import json
 import netrc
 import urllib.error
 import urllib.request
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from gpumon_static import __version__
 from gpumon_static.errors import GpumonError, UsageError
 from gpumon_static.text import plain
+from gpumon_static.times import UTC
 
 FILE = "gpus.json"
 VERSION = 1
