@@ -154,6 +154,6 @@ def test_the_table_of_show_for_curl(tmp_path: Path, tier: str) -> None:
     assert [line.split()[0] for line in lines if line.startswith(("a ", "b "))] == ["a", "a", "a", "b"]
     assert any(line.startswith("c  timeout: ") for line in lines)
     assert "1 of 3 GPUs free" in text
-    assert lines[-1] == f"Data of {NOW:%Y-%m-%dT%H:%M:%SZ}"
+    assert lines[-1] == "Data of 2025-11-14T09:10:00Z"
     assert "ago" not in lines[-1]
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()[-1] == lines[-1]

@@ -67,11 +67,12 @@ def fetch(
     from gpumon_static.config.choose import choose
 
     config = config_file.load(config_file.find(config_path), need_keys=True)
-    count = len(choose(config.hosts, only)) if only else len(config.hosts)
+    count = len(choose(config.hosts, only) if only else config.asked(_now()))
     before = last_statuses(config.csv_path) if changes else None
-    with FetchReport(count, quiet=quiet, verbose=verbose, before=before) as report:
+    excused = {host.name for host in config.hosts if host.state_at(_now())}
+    with FetchReport(count, quiet=quiet, verbose=verbose, before=before, excused=excused) as report:
         readings = run_fetch(config, clock=_now, only=only, on_reading=report.add, say=report.say)
-    if strict and not all(reading.ok for reading in readings):
+    if strict and not all(reading.ok or reading.host in excused for reading in readings):
         raise SystemExit(STRICT_EXIT)
 
 
@@ -102,7 +103,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     from gpumon_static.config.choose import choose
 
     config = config_file.load(config_file.find(config_path), need_keys=True)
-    chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.hosts
+    chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.asked(_now())
     try_render = partial(render_only, config, _now())
     if not run_check(config, chosen, clock=_now, as_json=as_json, try_render=try_render).ok:
         raise SystemExit(STRICT_EXIT)
@@ -152,7 +153,7 @@ def _checked(config_path: Path) -> bool:
     from gpumon_static.check.show import run_check
 
     config = config_file.load(config_path, need_keys=True)
-    return run_check(config, config.hosts, clock=_now, as_json=False).ok
+    return run_check(config, config.asked(_now()), clock=_now, as_json=False).ok
 
 
 @command

@@ -164,7 +164,7 @@ def _matching(config: Config, nodes: re.Pattern[str] | None) -> list[HostConfig]
     hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
     if not hosts:
         raise click.UsageError("no configured host matches")
-    return hosts
+    return [host for host in hosts if host.is_asked(now())]
 
 
 def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ def fetch(
     say: Say = lambda _: None,
 ) -> list[HostReading]:
     """Ask the hosts and keep the answers. Returns the readings of those asked; the file has all."""
-    hosts = choose(config.hosts, only) if only else config.hosts
+    hosts = choose(config.hosts, only) if only else config.asked(clock())
     if owner := other_owner(config):
         say(f"root is at work in {config.paths.data}, which belongs to {owner}: its files stay {owner}'s")
     make_private(config, say)

@@ -70,6 +70,8 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
     hosts = _hosts(sections["common"], sections["fetch"], overrides, said, problems)
     sections["site"] = replace(sections["site"], pages=_pages(sections["site"].pages, hosts, base, problems))
     users = _users(tables.get("users", {}), problems)
+    endless = (host for host in hosts if host.until and not host.state)
+    problems += [f"hosts.{host.name}.until: needs a state, which ends then" for host in endless]
     problems += engine_problems(sections["fetch"], hosts)
     # Dask workers have files of their own.
     if need_keys and sections["fetch"].engine != "dask":
@@ -265,6 +267,8 @@ def _host(
         gpus=own.get("gpus"),
         disks=own.get("disks", fetch.disks),
         command_lines=own.get("command_lines", fetch.command_lines),
+        state=own.get("state"),
+        until=own.get("until"),
         worker=own.get("worker"),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from gpumon_static.config.checks import (
     choice,
     colour,
     command_line,
+    day,
     duration,
     event_types,
     host_entries,
@@ -41,6 +43,9 @@ from gpumon_static.config.checks import (
 from gpumon_static.config.hostlist import HostEntry
 
 SSH_CONFIG = "~/.ssh/config"
+HOST_STATES = ("planned", "maintenance", "retired")
+"""Of a host that is not in use: no offer, no alert, no failure."""
+NOT_ASKED = ("planned", "retired")
 USER_TIERS = ("names", "pseudonyms", "counts")
 """How much a page shows about users, from most to least."""
 
@@ -234,10 +239,22 @@ class HostConfig:
     gpus: int | None = None
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
+    state: str | None = None
+    """One of `HOST_STATES`, while it lasts; `state_at` knows."""
+    until: date | None = None
+    """The first day without that state."""
     worker: str | None = None
     """The resource that a Dask worker must have to ask it; None: any worker does."""
     was_late: bool = False
     """Not of the config: the last run timed out here, so the probe looks for a hung nvidia-smi first."""
+
+    def state_at(self, now: datetime) -> str | None:
+        """Its state; None for a host that is in use. Days are those of the collector's time zone."""
+        is_over = self.until is not None and now.astimezone().date() >= self.until
+        return None if is_over else self.state
+
+    def is_asked(self, now: datetime) -> bool:
+        return self.state_at(now) not in NOT_ASKED
 
 
 @dataclass(frozen=True)
@@ -252,6 +269,10 @@ class Config:
     """Names to show for logins."""
     notify: NotifyConfig = field(default_factory=lambda: NotifyConfig())
     history: HistoryConfig = field(default_factory=HistoryConfig)
+
+    def asked(self, now: datetime) -> tuple[HostConfig, ...]:
+        """The hosts that a run asks: without those that are planned or retired."""
+        return tuple(host for host in self.hosts if host.is_asked(now))
 
     @property
     def csv_path(self) -> Path:
@@ -295,6 +316,11 @@ HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
     "group": (string, "shown beside the host's name; pages and filters can choose by it"),
     "note": (string, "shown beside the host's name"),
     "gpus": (integer(0, 1024), "how many GPUs there should be; fewer is a fault"),
+    "state": (
+        choice(*HOST_STATES),
+        "not in use: no offer, no alert, a quiet card; `maintenance` is still asked, the others are not",
+    ),
+    "until": (day, "first day on which `state` is over, such as `2026-12-01`"),
     "worker": (resource_name, "resource that a Dask worker must have to read it; else any worker does"),
 }
 """The keys of `[hosts.NAME]` that no other section has: their checks, and what they are for."""

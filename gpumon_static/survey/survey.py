@@ -86,10 +86,27 @@ class Place:
 class SurveyedHost:
     config: HostConfig
     reading: HostReading | None
-    """None for a host that no fetch has asked yet."""
+    """None for a host that no fetch has asked yet, and for one that is not in use."""
     faults: tuple[str, ...]
     """Of the host as a whole, in words."""
     busy: BusyConfig
+    state: str | None = None
+    """Of a host that is not in use: planned, maintenance or retired."""
+
+    @property
+    def has_failed(self) -> bool:
+        return self.reading is not None and not self.reading.ok
+
+    @property
+    def is_unread(self) -> bool:
+        """No fetch has asked it yet."""
+        return self.reading is None and self.state is None
+
+    @property
+    def state_words(self) -> str:
+        """`maintenance until 2026-12-01`; empty for a host that is in use."""
+        until = self.config.until
+        return f"{self.state}{f' until {until}' if until else ''}" if self.state else ""
 
     @property
     def name(self) -> str:
@@ -170,13 +187,16 @@ def assemble(
     return Survey(
         title=spec.title or config.site.title,
         tier=tier,
-        hosts=tuple(_surveyed(host, read.get(host.name), config) for host in hosts),
+        hosts=tuple(_surveyed(host, read.get(host.name), config, now) for host in hosts),
         made_at=now,
         interval_s=config.site.interval,
         refresh_s=config.site.refresh,
     )
 
 
-def _surveyed(host: HostConfig, reading: HostReading | None, config: Config) -> SurveyedHost:
+def _surveyed(host: HostConfig, reading: HostReading | None, config: Config, now: datetime) -> SurveyedHost:
+    if state := host.state_at(now):
+        # Whatever it reported: nobody is to run there, and nothing of it is a fault.
+        return SurveyedHost(host, None, (), config.busy, state)
     found = host_faults(host, reading, config.site.ignore_faults) if reading and reading.ok else []
     return SurveyedHost(host, reading, tuple(found), config.busy)

@@ -53,7 +53,7 @@ def _totals(hosts: Sequence[SurveyedHost]) -> dict[str, int]:
     sums = total(hosts)
     return {
         "hosts": len(hosts),
-        "hosts_failed": sum(host.reading is not None and not host.ok for host in hosts),
+        "hosts_failed": sum(host.has_failed for host in hosts),
         "gpus": sums.gpus,
         **{f"gpus_{word}": sums.states[state] for state, word in STATES.items()},
         "slices": sums.slices,
@@ -70,6 +70,8 @@ def _host(host: SurveyedHost, tier: Tier) -> dict[str, Any]:
         "name": host.name,
         "group": host.config.group,
         "note": note,
+        "state": host.state,
+        "until": host.config.until.isoformat() if host.state and host.config.until else None,
         "ssh_port": port if port != SSH_PORT else None,
         "status": reading.status.value if reading else None,
         "error": reading.error if reading else None,

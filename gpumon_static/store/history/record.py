@@ -127,7 +127,7 @@ def add(
     interval_s = usual_interval(connection, config.site.interval)
     naming = SupplyNaming(config.groups, short_model)
     ledger = Ledger(connection, Names(connection), interval_s, naming=naming)
-    _follow_renamed_hosts(ledger, seen)
+    _follow_renamed_hosts(ledger, seen, {host.name for host in config.hosts})
     add_run(ledger, at, seen, last_run or 0)
     ledger.save()
     add_events(connection, ledger.names.host, events, now - config.history.keep_events * DAY)
@@ -178,12 +178,12 @@ def usual_interval(connection: sqlite3.Connection, configured: int) -> int:
     return max(configured, int(statistics.median(gaps))) if len(gaps) >= LAST_RUNS // 2 else configured
 
 
-def _follow_renamed_hosts(ledger: Ledger, seen: Iterable[HostSighting]) -> None:
-    """A new host with all the GPUs of one that is no longer asked, is that one."""
-    asked = {host.host for host in seen}
+def _follow_renamed_hosts(ledger: Ledger, seen: Iterable[HostSighting], configured: set[str]) -> None:
+    """A new host with all the GPUs of one that the config no longer has, is that one."""
+    kept = {host.host for host in seen} | configured
     for host in seen:
         uuids = {gpu.uuid for gpu in host.gpus or () if gpu.uuid and gpu.slice is None}
         if uuids and not ledger.names.knows_host(host.host):
             before = ledger.host_of_all(uuids)
-            if before is not None and before not in asked:
+            if before is not None and before not in kept:
                 ledger.names.rename_host(before, host.host)
