@@ -73,7 +73,8 @@ class Merged:
         if not self.hours:
             return "nothing to add: this history knows as much of every hour"
         taken = f"{count(self.hours, 'hour')} of {count(self.gpus, 'GPU')}"
-        return f"{taken} added; the history as it was is in {self.copy}"
+        before = f"; the history as it was is in {self.copy}" if self.copy else ""
+        return f"{taken} added{before}"
 
 
 def merge(config: Config, other: Path, now: datetime) -> Merged:
