@@ -17,7 +17,7 @@ import pytest
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
 from gpumon_static.store.history import copies, merging, record
-from gpumon_static.store.history.database import HistoryError, migrate
+from gpumon_static.store.history.database import MIGRATIONS, HistoryError, migrate, writing
 from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, failed, gpu, process, reading
 from tests.command import gpumon
@@ -159,7 +159,7 @@ def test_what_is_damaged_is_not_restored_and_does_not_hinder(lab: Lab, tmp_path:
     with pytest.raises(HistoryError, match="newer gpumon-static"):
         copies.restore(path, target, LATER)
     with closing(sqlite3.connect(target)) as newer:
-        newer.execute("PRAGMA user_version = 3")
+        newer.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     path.write_bytes(b"broken")
     _, aside = copies.restore(path, target, LATER)
     assert lab.everything() == before
@@ -232,6 +232,11 @@ def sums(lab: Lab) -> dict[str, list[tuple[Any, ...]]]:
     found["runs"] = lab.rows("SELECT at FROM runs ORDER BY at")
     latest = lab.rows("SELECT gpu, at, state, crew, counted_to, since, taken_since, present FROM latest")
     found["latest"] = sorted((keys_of[g], at, s, named[c], *rest) for g, at, s, c, *rest in latest)
+    for unit in ("hour", "day"):
+        machines = f"SELECT hosts.name, t.* FROM machine_{unit}s AS t JOIN hosts ON hosts.id = host"
+        found[f"machine_{unit}s"] = sorted((name, time, *rest) for name, time, _, *rest in lab.rows(machines))
+    machines = "SELECT name, at, up FROM machine_last JOIN hosts ON hosts.id = host"
+    found["machine_last"] = sorted(lab.rows(machines))
     found["hosts"] = sorted(lab.rows("SELECT name, answered_at, down_since FROM hosts"))
     return found
 
@@ -355,7 +360,7 @@ def test_every_table_has_its_place_in_a_merge(lab: Lab) -> None:
     rolled = [r.name for kind in merging.KINDS for r in (kind.rollup, *kind.along)]
     known = [f"{name}_{unit}s" for name in rolled for unit in ("hour", "day")]
     known += [table for kind in merging.KINDS for table in kind.samples]
-    known += [*merging.ADDED, *merging.OTHERS]
+    known += [*merging.ADDED, *merging.NEWEST, *merging.OTHERS]
     tables = [name for (name,) in lab.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     assert sorted(known) == sorted(tables)
 
@@ -423,3 +428,16 @@ def test_masked_uuids_of_two_collectors_stay_apart(tmp_path: Path) -> None:
         "node1": (300, 0),
         "node2": (0, 300),
     }
+
+
+def test_an_event_that_both_collectors_saw_is_kept_once(tmp_path: Path) -> None:
+    one, two = lab_in(tmp_path / "one", "node1"), lab_in(tmp_path / "two", "node1")
+    at = int(START.timestamp())
+    for lab_, events in ((one, [("a", at)]), (two, [("b", at + 120), ("c", at + 7200)])):
+        lab_.runs([0, 5], busy_gpu())
+        with writing(lab_.config.history_path) as connection:
+            rows = [(name, time, "host-down", "{}") for name, time in events]
+            connection.executemany("INSERT INTO events VALUES (?, ?, ?, 1, ?)", rows)
+    for _ in range(2):
+        merging.merge(one.config, two.config.history_path, LATER)
+        assert one.rows("SELECT id, at FROM events ORDER BY at") == [("a", at), ("c", at + 7200)]

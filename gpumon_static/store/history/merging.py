@@ -2,7 +2,8 @@
 
 Of each hour and GPU the account that knows more of it counts, with its users and its samples; where both know
 as much, ours. So a second time changes nothing. Days are summed up anew as far as all their hours are kept;
-of older days the fuller one counts in the same way. `KINDS`, `ADDED` and `OTHERS` have every table once.
+of older days the fuller one counts in the same way. `KINDS`, `ADDED`, `NEWEST` and `OTHERS` have
+every table once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gpumon_static.store.history.rollups import (
     DAY,
     GPU_ROLLUP,
     HOUR,
+    MACHINE_ROLLUP,
     POOL_ROLLUP,
     SUPPLY_ROLLUP,
     USER_ROLLUP,
@@ -51,14 +53,23 @@ KINDS = (
     Kind(GPU_ROLLUP, "free_s + busy_s + held_s", (USER_ROLLUP,), ("samples",)),
     Kind(POOL_ROLLUP, "free_s + taken_s", (), ("pool_runs",)),
     Kind(SUPPLY_ROLLUP, "free_s + busy_s + held_s"),
+    Kind(MACHINE_ROLLUP, "up_s", (), ("machine_runs",)),
 )
-ADDED = ("runs",)
-"""Tables whose rows are added where we have none with the same key."""
+SAME_EVENT_S = 900
+"""Two collectors see a host go down at times so far apart at most."""
+ADDED = {
+    "runs": "",
+    "events": "WHERE NOT EXISTS (SELECT 1 FROM events AS ours WHERE ours.host = theirs.host"  # noqa: S608
+    f" AND ours.kind = theirs.kind AND abs(ours.at - theirs.at) <= {SAME_EVENT_S})",
+}
+"""Tables whose rows are added where we have none with the same key; with a condition, where one is needed."""
+NEWEST = {"latest": "gpu", "machine_last": "host"}
+"""Tables of how things stand: of each of these the later row counts."""
 OTHERS = (
     *("hosts", "models", "users", "crews", "gpus", "host_groups", "supply_models"),
-    *("latest", "spans", "supply_last"),
+    *("spans", "supply_last"),
 )
-"""Names, and tables of how things stand: handled one by one."""
+"""Names, and what is made anew: handled one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +124,9 @@ def _merge(connection: sqlite3.Connection, source: sqlite3.Connection, interval:
         for rollup, day in zip(rollups, whole, strict=True) if taken else ():
             sum_up_days(connection, rollup, day)
         hours |= taken if kind.rollup is GPU_ROLLUP else set()
-    for table in ADDED:
-        connection.execute(f"INSERT OR IGNORE INTO {table} SELECT * FROM {tables.load(table)}")  # noqa: S608
+    for table, only in ADDED.items():
+        rows = f"SELECT * FROM {tables.load(table)} AS theirs {only}"  # noqa: S608
+        connection.execute(f"INSERT OR IGNORE INTO main.{table} {rows}")
     gpus = {gpu for _, gpu in hours}
     tables.stand()
     _rebuild_spans(connection, gpus, interval_s)
@@ -181,11 +193,12 @@ class _Tables:
     def stand(self) -> None:
         """How each GPU and host stood last: the one that saw it later."""
         run = self._connection.execute
-        latest = self.load("latest")
-        newer = f"(SELECT t.gpu FROM {latest} AS t JOIN main.latest AS o USING (gpu) WHERE o.at >= t.at)"  # noqa: S608
-        run(f"DELETE FROM {latest} WHERE gpu IN {newer}")  # noqa: S608
-        run(f"INSERT OR REPLACE INTO main.latest SELECT * FROM {latest}")  # noqa: S608
-        self._names.move_gpus({gpu for (gpu,) in run(f"SELECT gpu FROM {latest}")})  # noqa: S608
+        for table, key in NEWEST.items():
+            theirs = self.load(table)
+            ours = f"SELECT {key} FROM {theirs} AS t JOIN main.{table} AS o USING ({key}) WHERE o.at >= t.at"  # noqa: S608
+            run(f"DELETE FROM {theirs} WHERE {key} IN ({ours})")  # noqa: S608
+            run(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM {theirs}")  # noqa: S608
+        self._names.move_gpus({gpu for (gpu,) in run("SELECT gpu FROM temp.their_latest")})
         self._names.merge_hosts()
         if run("SELECT 1 FROM main.supply_last").fetchone() is None:
             run(f"INSERT INTO main.supply_last SELECT * FROM {self.load('supply_last')}")  # noqa: S608
