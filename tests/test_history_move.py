@@ -16,8 +16,9 @@ import pytest
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
-from gpumon_static.store.history import copies, merging, record
+from gpumon_static.store.history import record
 from gpumon_static.store.history.database import MIGRATIONS, HistoryError, migrate, writing
+from gpumon_static.store.history.moving import copies, merging
 from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, failed, gpu, process, reading
 from tests.command import gpumon

@@ -20,9 +20,9 @@ import pytest
 from gpumon_static.config.settings import HistoryConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.store.history import database, ledger
-from gpumon_static.store.history.copies import backup
 from gpumon_static.store.history.database import HistoryError, writing
 from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.moving.copies import backup
 from gpumon_static.store.history.rollups import DAY, HOUR, prune
 from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, gpu, process, reading

@@ -173,7 +173,7 @@ def backup(config_path: Path | None, target: Path, keep: int) -> None:
 
     Example, for cron:  gpumon-static history backup --keep 7 /backup/history.db
     """
-    from gpumon_static.store.history.copies import backup as run_backup
+    from gpumon_static.store.history.moving.copies import backup as run_backup
 
     click.echo(f"wrote {run_backup(_load(config_path).history_path, target, keep).words}")
 

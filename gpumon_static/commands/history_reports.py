@@ -13,8 +13,9 @@ from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import write_atomic
 from gpumon_static.store import events_file, lock
-from gpumon_static.store.history import copies, merging, questions, record, rntop
+from gpumon_static.store.history import questions, record, rntop
 from gpumon_static.store.history.database import reading, writing
+from gpumon_static.store.history.moving import copies, merging
 from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.sightings import bare_state
 from gpumon_static.survey.supply import supply_rows

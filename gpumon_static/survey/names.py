@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 
 from gpumon_static.model import Gpu, MigDevice
-from gpumon_static.survey.devices import PROFILE_LETTERS
-from gpumon_static.text import clip
+from gpumon_static.text import PROFILE_LETTERS, clip
 
 MOST_LETTERS = 32
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpumon_static.survey.devices import DEVICE, PROFILE_LETTERS
-from gpumon_static.text import clip, plain
+from gpumon_static.text import DEVICE, PROFILE_LETTERS, clip, plain
 from gpumon_static.times import parse_utc
 
 RAM_PER_GPU_MIB = 8 * 1024

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process
 from gpumon_static.rules import marked
-from gpumon_static.survey.devices import DEVICE
 from gpumon_static.survey.faults import host_faults, without
 from gpumon_static.survey.privacy import Tier, veil
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
 from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
-from gpumon_static.text import natural_key
+from gpumon_static.text import DEVICE, natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig

@@ -17,7 +17,6 @@ MODULES = (
     "text.py",
     "times.py",
     "survey/__init__.py",
-    "survey/devices.py",
     "survey/offers.py",
     "terminal/__init__.py",
     "terminal/amounts.py",

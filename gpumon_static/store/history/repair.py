@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from gpumon_static.store.history.copies import backup
 from gpumon_static.store.history.database import reading, writing
 from gpumon_static.store.history.ledger import Latest, read_latest, write_latest
+from gpumon_static.store.history.moving.copies import backup
 from gpumon_static.store.history.observed import DOWN, MISSED, TAKEN
 from gpumon_static.store.history.rollups import DAY, HOUR, forget_from
 from gpumon_static.text import count

@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpumon_static.store.history.copies import backup, check
 from gpumon_static.store.history.database import reading, writing
-from gpumon_static.store.history.merged_names import MergedNames
+from gpumon_static.store.history.moving.copies import backup, check
+from gpumon_static.store.history.moving.merged_names import MergedNames
 from gpumon_static.store.history.observed import MISSED
 from gpumon_static.store.history.record import usual_interval
 from gpumon_static.store.history.rollups import (
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
 
 
-class Kind(NamedTuple):
-    """A rollup whose rows are chosen by how much they know, and what goes with each choice."""
+class Chosen(NamedTuple):
+    """A rollup whose rows are chosen by how much they know, and what goes with each."""
 
     rollup: Rollup
     known: str
@@ -50,10 +50,10 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind(GPU_ROLLUP, "free_s + busy_s + held_s", (USER_ROLLUP,), ("samples",)),
-    Kind(POOL_ROLLUP, "free_s + taken_s", (), ("pool_runs",)),
-    Kind(SUPPLY_ROLLUP, "free_s + busy_s + held_s"),
-    Kind(MACHINE_ROLLUP, "up_s", (), ("machine_runs",)),
+    Chosen(GPU_ROLLUP, "free_s + busy_s + held_s", (USER_ROLLUP,), ("samples",)),
+    Chosen(POOL_ROLLUP, "free_s + taken_s", (), ("pool_runs",)),
+    Chosen(SUPPLY_ROLLUP, "free_s + busy_s + held_s"),
+    Chosen(MACHINE_ROLLUP, "up_s", (), ("machine_runs",)),
 )
 SAME_EVENT_S = 900
 """Two collectors see a host go down at times so far apart at most."""
@@ -164,7 +164,7 @@ class _Tables:
         self._connection.executemany(f"INSERT INTO temp.their_{table} VALUES ({marks})", rows)  # noqa: S608
         return f"temp.their_{table}"
 
-    def take(self, kind: Kind, unit: str) -> set[tuple[int, ...]]:
+    def take(self, kind: Chosen, unit: str) -> set[tuple[int, ...]]:
         """Take the rows that know more than ours, with what goes with them; return their keys."""
         table, keys = f"{kind.rollup.name}_{unit}s", ", ".join((unit, *kind.rollup.keys))
         total = " + ".join(name for name in kind.rollup.sums if name.endswith("_s"))
