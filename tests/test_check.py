@@ -15,6 +15,7 @@ import pytest
 
 from gpumon_static.check import advice, checkup, surroundings
 from gpumon_static.check.checkup import Mark, Record
+from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.file import load
 from gpumon_static.errors import HostError
@@ -41,14 +42,14 @@ def test_a_healthy_host_tells_every_step(gpu_hosts: GpuHosts, tmp_path: Path) ->
     report = json.loads(done.stdout)
     assert report["ok"] is True
     told = steps(report, host)
-    assert list(told) == ["name", "port", "host key", "login", "shell", "nvidia-smi", "ps", "clock"]
+    assert list(told) == ["name", "port", "host key", "login", "shell", "GPUs", "ps", "clock"]
     assert {mark for mark, _ in told.values()} == {"ok"}
     assert told["name"][1] == host
     assert told["port"][1].startswith(f"{host}:{gpu_hosts.port} open after 0.")
     assert told["host key"][1] == f"ssh-ed25519 in {tmp_path}/known_hosts"
     assert told["login"][1] == f"{gpu_hosts.user} by key {gpu_hosts.key}"
     assert told["shell"][1] == "sh ran the probe"
-    assert re.fullmatch(r"driver 550\.90\.07, 1 GPU, \d\.\d s", told["nvidia-smi"][1])
+    assert re.fullmatch(r"driver 550\.90\.07, 1 GPU, \d\.\d s", told["GPUs"][1])
     assert told["clock"][1] == "right"
     assert [f["step"] for f in report["surroundings"]] == ["config", "data", "site"]
 
@@ -57,7 +58,7 @@ def test_the_time_that_nvidia_smi_takes(gpu_hosts: GpuHosts, tmp_path: Path) -> 
     (tmp_path / "xml").write_text(xml())
     host = gpu_hosts.add(f"sleep 1.2; cat {tmp_path}/xml")
     report = json.loads(gpumon("check", "--json", "-c", gpu_hosts.config(tmp_path, host)).stdout)
-    seconds = float(steps(report, host)["nvidia-smi"][1].split()[-2])
+    seconds = float(steps(report, host)["GPUs"][1].split()[-2])
     assert 1.1 <= seconds < 6
 
 
@@ -214,6 +215,13 @@ def test_the_ssh_line_is_the_same_way_by_hand(home: Path) -> None:
     assert advice.copy_id_line(full) == "ssh-copy-id -p 99 -i '/my key.pub' ada@10.0.0.1"
 
 
-def test_the_probe_is_printed_as_it_is() -> None:
-    script = Path(__file__).parent.parent / "gpumon_static/collect/probe/probe.sh"
-    assert gpumon("probe").stdout == script.read_text()
+def test_the_probe_is_printed_as_it_is_sent_and_as_the_playbook_installs_it() -> None:
+    printed = gpumon("probe").stdout
+    assert printed == framing.script()
+    collect = Path(__file__).parent.parent / "gpumon_static/collect"
+    tasks = (collect.parents[1] / "deploy/ansible/tasks/gpu_host_present.yml").read_text()
+    command = "cat probe/probe.sh */section.sh probe/run.sh"
+    assert command in tasks
+    installed = subprocess.run(["sh", "-c", command], cwd=collect, capture_output=True, text=True, check=True)
+    # Neither the order of the vendors' sections matters nor an empty line between them.
+    assert sorted(filter(None, installed.stdout.split("\n"))) == sorted(filter(None, printed.split("\n")))

@@ -13,7 +13,7 @@ class Step(StrEnum):
     HOST_KEY = "host key"
     LOGIN = "login"
     SHELL = "shell"
-    GPUS = "nvidia-smi"
+    GPUS = "GPUs"
     PS = "ps"
     CLOCK = "clock"
 

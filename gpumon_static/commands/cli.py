@@ -92,7 +92,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     """Find out why a host does not answer, and what to do about it.
 
     Connects to each host (or to HOSTS, which may be node sets) as fetch does, and reports each step: name,
-    port, host key, login, shell, nvidia-smi, ps, clock. Checks the directories too. Writes nothing,
+    port, host key, login, shell, GPUs, ps, clock. Checks the directories too. Writes nothing,
     but learns host keys where host_keys is "accept-new". Exits with 3 when anything failed.
     """
     from gpumon_static.check.show import run_check

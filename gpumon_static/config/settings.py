@@ -38,6 +38,7 @@ from gpumon_static.config.checks import (
     user_name,
 )
 from gpumon_static.config.hostlist import HostEntry
+from gpumon_static.vendors import ANY, VENDORS
 
 SSH_CONFIG = "~/.ssh/config"
 USER_TIERS = ("names", "pseudonyms", "counts")
@@ -224,12 +225,14 @@ class HostConfig:
     group: str | None = None
     note: str | None = None
     gpus: int | None = None
+    vendor: str | None = None
+    """A vendor of vendors.py, or `any`; None: all, and NVIDIA is what a host without GPUs lacks."""
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
     worker: str | None = None
     """The resource that a Dask worker must have to ask it; None: any worker does."""
     was_late: bool = False
-    """Not of the config: the last run timed out here, so the probe looks for a hung nvidia-smi first."""
+    """Not of the config: the last run timed out here, so the probe looks first for a tool that hangs."""
 
 
 @dataclass(frozen=True)
@@ -287,6 +290,11 @@ HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
     "group": (string, "shown beside the host's name; pages and filters can choose by it"),
     "note": (string, "shown beside the host's name"),
     "gpus": (integer(0, 1024), "how many GPUs there should be; fewer is a fault"),
+    "vendor": (
+        choice(*VENDORS, ANY),
+        "whose GPUs to read: `nvidia`, `amd`, or `any`; without it all are read, and a host that has none is"
+        " `no-nvidia-smi`",
+    ),
     "worker": (resource_name, "resource that a Dask worker must have to read it; else any worker does"),
 }
 """The keys of `[hosts.NAME]` that no other section has: their checks, and what they are for."""

@@ -26,6 +26,9 @@ GRACE_S = 60
 DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_-]*")
 """A UUID that may be pasted into a shell: a host could send anything in its place."""
 
+NUMBERS = re.compile(r"\d{1,4}(?:,\d{1,4}){0,63}")
+"""The same of a vendor's own number of a GPU; a card in partitions has several."""
+
 STATES = {State.FREE: "free", State.BUSY: "busy", State.HELD: "held", State.UNKNOWN: "unknown"}
 """Names of the states in files for scripts: one word each."""
 
@@ -56,7 +59,7 @@ class Place:
 
     @property
     def utilization(self) -> float | None:
-        """nvidia-smi gives none of a slice."""
+        """None is reported of a slice."""
         return None if self.mig else self.gpu.utilization
 
     @property
@@ -69,9 +72,10 @@ class Place:
 
     @property
     def device(self) -> str | None:
-        """What CUDA_VISIBLE_DEVICES takes: CUDA knows a whole GPU by its index, a slice by its UUID."""
+        """What CUDA_VISIBLE_DEVICES or its kin takes: a whole GPU has a number, a slice its UUID."""
         if self.mig is None:
-            return str(self.gpu.index)
+            own = self.gpu.device
+            return own if own and NUMBERS.fullmatch(own) else str(self.gpu.index)
         return self.mig.uuid if self.mig.uuid and DEVICE.fullmatch(self.mig.uuid) else None
 
     @property
@@ -81,7 +85,7 @@ class Place:
 
     @property
     def is_offered(self) -> bool:
-        """Free, nothing is known to be wrong with it, and CUDA can be told of it."""
+        """Free, nothing is known to be wrong with it, and a program can be told of it."""
         return self.is_usable and not marked(self.gpu.faults) and self.device is not None
 
 
