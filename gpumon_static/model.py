@@ -120,7 +120,7 @@ class Gpu:
     """False where nvidia-smi gives no list (`N/A`), which is not the same as an empty one."""
     faults: tuple[Fault, ...] = ()
     vendor: str = "nvidia"
-    """A name of vendors.py. Files of release 0.1.0 have none."""
+    """A name of bounds/vendors.py. Files of release 0.1.0 have none."""
     device: str | None = None
     """The vendor's own number of it, where that is not `index`; of a card in partitions, `0,1,2,3`."""
     memory_shared: bool = False

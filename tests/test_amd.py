@@ -201,8 +201,14 @@ def test_corrected_errors_an_idle_link_and_a_fan_at_rest_are_no_faults(tmp_path:
 
 
 def at_100(*processes: Process, sticks: bool = True) -> Gpu:
-    used = {"memory_used_mib": 9000.0, "memory_total_mib": 16000.0}
-    return Gpu(0, utilization=100, processes=processes, utilization_sticks=sticks, vendor="amd", **used)
+    return Gpu(
+        0,
+        utilization=100,
+        memory_used_mib=9000,
+        memory_total_mib=16000,
+        processes=processes,
+        utilization_sticks=sticks,
+    )
 
 
 @pytest.mark.parametrize(

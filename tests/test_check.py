@@ -74,7 +74,7 @@ def test_a_failed_step_says_what_was_tried_and_what_to_do(gpu_hosts: GpuHosts, t
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert lines[-1] == "4 hosts: 1 ok, 3 failed"
     assert any(re.match(rf"{good} +ok +\d+\.\d s; .*key {gpu_hosts.key}; driver 550", line) for line in lines)
-    assert "nvidia-smi FAILED: No devices were found" in lines
+    assert "GPUs FAILED: No devices were found" in lines
     copy = f"next: ssh-copy-id -p {gpu_hosts.port} -i {stranger}.pub {gpu_hosts.user}@{locked}"
     assert copy in lines
     assert f"login      FAILED: refused the login of {gpu_hosts.user}; keys tried: {stranger}" in lines
@@ -177,7 +177,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
     record = Record(lambda: NOW)
-    record.received(bytearray(b"@@gpumon x smi-stderr\n"))
+    record.received(bytearray(b"@@gpumon x clock\n"))
     clock = {"clock": f"{int(NOW.timestamp()) + seconds}\n"}
     checkup._look_at_clock(host_config("n"), clock, record)
     assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].told) == (mark, told)

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from gpumon_static.bounds.tables import TEXTS
+from gpumon_static.bounds.vendors import FIRST, vendor_of
 from gpumon_static.check import advice
 from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.engines.threads import fan_out
@@ -23,7 +24,6 @@ from gpumon_static.errors import GpumonError, HostError
 from gpumon_static.model import HostReading, Status
 from gpumon_static.text import count, one_line
 from gpumon_static.times import Clock
-from gpumon_static.vendors import FIRST, vendor_of
 
 CLOCK_TOLERANCE_S = 30
 SLOW_READER_S = 5.0

@@ -1,4 +1,4 @@
-"""The GPUs of a host, of all vendors. Each vendor is a folder here and an entry in gpumon_static/vendors.py.
+"""The GPUs of a host, of all vendors. Each vendor is a folder here and an entry in bounds/vendors.py.
 
 docs/vendors.md says how to add one.
 """
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 
+from gpumon_static.bounds.vendors import ANY, VENDORS
 from gpumon_static.collect.vendor import Reader, VendorReport
 from gpumon_static.errors import HostError
 from gpumon_static.model import Gpu, Status
-from gpumon_static.vendors import ANY, VENDORS
 
 READERS: Mapping[str, Reader] = {
     name: import_module(f"gpumon_static.collect.{name}").READER for name in VENDORS

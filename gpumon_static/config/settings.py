@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from gpumon_static.bounds.vendors import ANY, VENDORS
 from gpumon_static.config.checks import (
     EVENT_TYPES,
     MAIN_PAGE,
@@ -38,7 +39,6 @@ from gpumon_static.config.checks import (
     user_name,
 )
 from gpumon_static.config.hostlist import HostEntry
-from gpumon_static.vendors import ANY, VENDORS
 
 SSH_CONFIG = "~/.ssh/config"
 USER_TIERS = ("names", "pseudonyms", "counts")
@@ -226,7 +226,7 @@ class HostConfig:
     note: str | None = None
     gpus: int | None = None
     vendor: str | None = None
-    """A vendor of vendors.py, or `any`; None: all, and NVIDIA is what a host without GPUs lacks."""
+    """A vendor of bounds/vendors.py, or `any`; None: all, and NVIDIA is what a host without GPUs lacks."""
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
     worker: str | None = None

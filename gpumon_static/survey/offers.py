@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.survey.names import PROFILE_LETTERS
 from gpumon_static.survey.survey import DEVICE, NUMBERS
 from gpumon_static.text import clip, plain
-from gpumon_static.vendors import vendor_of
 
 RAM_PER_GPU_MIB = 8 * 1024
 LEAST_DISK_PERCENT = 5

@@ -42,13 +42,13 @@ class Node:
     has_cpu: bool
 
 
-class Holder(NamedTuple):
+class _Holder(NamedTuple):
     process: Process
     is_using: bool
     """It has memory of the GPU, or has had it compute or copy."""
 
 
-Holders = dict[int, list[Holder]]
+_Holders = dict[int, list[_Holder]]
 """By the id of a GPU in amdkfd."""
 
 
@@ -94,20 +94,20 @@ def _slot(card: Files) -> Slot | None:
     return (int(match[1], 16), int(match[2], 16), int(match[3], 16)) if match else None
 
 
-def _processes(tree: Tree) -> Holders:
+def _processes(tree: Tree) -> _Holders:
     """By the id of a GPU. amdkfd has a file for each process and each GPU, whether it is used or not."""
-    found: Holders = {}
+    found: _Holders = {}
     for pid, files in tree.processes.items():
         for gpu_id in {gpu_id for _, gpu_id in files}:
             held = mib(f"{files.get(('vram', gpu_id), '')} B")
             units = whole(files.get(("stats", gpu_id)))
             is_using = bool(held or units or whole(files.get(("sdma", gpu_id))))
             process = Process(pid=pid, type="C", memory_mib=held, compute_units=units)
-            found.setdefault(gpu_id, []).append(Holder(process, is_using))
+            found.setdefault(gpu_id, []).append(_Holder(process, is_using))
     return found
 
 
-def _gpu(index: int, card: Files, nodes: list[Node], holders: Holders, tree: Tree) -> Gpu:
+def _gpu(index: int, card: Files, nodes: list[Node], holders: _Holders, tree: Tree) -> Gpu:
     # amdgpu_pm.c: only APUs have in1, the voltage of their north bridge.
     is_apu = "in1_label" in card or any(node.has_cpu for node in nodes)
     used, total = (_memory(card, which, with_gtt=is_apu) for which in ("used", "total"))
@@ -134,7 +134,7 @@ def _gpu(index: int, card: Files, nodes: list[Node], holders: Holders, tree: Tre
     return replace(gpu, faults=diagnosis.diagnose(card, gpu))
 
 
-def _held_by(nodes: list[Node], holders: Holders, *, is_apu: bool) -> tuple[Process, ...]:
+def _held_by(nodes: list[Node], holders: _Holders, *, is_apu: bool) -> tuple[Process, ...]:
     """Each process once, with what it holds in all partitions. RAM that it uses on an APU is not counted."""
     found: dict[int, Process] = {}
     for node in nodes:

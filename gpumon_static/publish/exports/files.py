@@ -47,7 +47,7 @@ def build_exports(
 
 
 def free_txt(survey: Survey) -> str:
-    """One line per GPU or slice that is offered: host, what CUDA_VISIBLE_DEVICES or HIP's takes, MiB, model."""
+    """One line per GPU or slice that is offered: host, what CUDA_VISIBLE_DEVICES takes, MiB, model."""
     lines = []
     for host in survey.hosts:
         for place in host.places() if not survey.is_stale(host) else ():
