@@ -74,7 +74,7 @@ def test_a_failed_step_says_what_was_tried_and_what_to_do(gpu_hosts: GpuHosts, t
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert lines[-1] == "4 hosts: 1 ok, 3 failed"
     assert any(re.match(rf"{good} +ok +\d+\.\d s; .*key {gpu_hosts.key}; driver 550", line) for line in lines)
-    assert "GPUs FAILED: No devices were found" in lines
+    assert "GPUs       FAILED: No devices were found" in lines
     copy = f"next: ssh-copy-id -p {gpu_hosts.port} -i {stranger}.pub {gpu_hosts.user}@{locked}"
     assert copy in lines
     assert f"login      FAILED: refused the login of {gpu_hosts.user}; keys tried: {stranger}" in lines

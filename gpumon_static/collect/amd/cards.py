@@ -76,10 +76,12 @@ def gpus(tree: Tree) -> tuple[Gpu, ...]:
 def _nodes(tree: Tree) -> list[Node]:
     """Those with a GPU: the id of a CPU is 0."""
     found: list[Node] = []
+    seen: set[int] = set()
     for _, files in sorted(tree.nodes.items()):
         gpu_id, place = whole(files.get("gpu_id")), whole(files.get("properties/location_id"))
-        if not gpu_id or place is None or place < 0:
+        if not gpu_id or gpu_id in seen or place is None or place < 0:
             continue
+        seen.add(gpu_id)
         domain = whole(files.get("properties/domain")) or 0
         # kfd_topology.c: bus << 8 | device << 3 | function, and the partition's number in bits 28 to 31.
         slot = (domain, place >> 8 & 0xFF, place >> 3 & 0x1F)

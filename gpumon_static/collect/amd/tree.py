@@ -23,13 +23,18 @@ from dataclasses import dataclass, field
 
 from gpumon_static.collect.values import known, lines
 
-MOST_LINES = 200_000
-"""500 processes on 64 partitions, each with three files, and twice that."""
+MOST_LINES = 100_000
+"""500 processes on 64 partitions, each with three files."""
 MOST_CARDS = 1024
+MOST_PROCESSES = 2000
+"""The probe asks ps for no more."""
 LONGEST_PATH = 120
 LONGEST_VALUE = 200
 MOST_NAMES = 10_000
 """Lines of libdrm's list, which has 800 in all."""
+
+FACTS = VERSION, RELEASE, PROCESSES = "../module/amdgpu/version", "release", "processes"
+"""What is not a file of a card, node or process."""
 
 _CARD = re.compile(r"drm/card(\d{1,4})/device/(?:hwmon/hwmon\d{1,4}/)?([a-z0-9_/]+)")
 _NODE = re.compile(r"kfd/kfd/topology/nodes/(\d{1,4})/(gpu_id|properties)")
@@ -55,23 +60,24 @@ def parse(text: str, names: str = "") -> Tree:
     cards: defaultdict[int, Files] = defaultdict(dict)
     nodes: defaultdict[int, Files] = defaultdict(dict)
     processes: defaultdict[int, dict[tuple[str, int], str]] = defaultdict(dict)
-    versions: Files = {}
+    facts: Files = {}
     for line in lines(text, MOST_LINES):
         path, colon, value = line[: LONGEST_PATH + LONGEST_VALUE].partition(":")
         if not colon or len(path) > LONGEST_PATH:
             continue
         value = value.strip()
         if match := _PROCESS.fullmatch(path):
-            processes[int(match[1])].setdefault((match[2], int(match[3])), value)
+            if int(match[1]) in processes or len(processes) < MOST_PROCESSES:
+                processes[int(match[1])].setdefault((match[2], int(match[3])), value)
         elif match := _CARD.fullmatch(path):
             if int(match[1]) in cards or len(cards) < MOST_CARDS:
                 _keep(cards[int(match[1])], match[2], value)
         elif match := _NODE.fullmatch(path):
             _keep(nodes[int(match[1])], match[2], value)
-        else:
-            versions.setdefault(path, value)
-    driver = known(versions.get("../module/amdgpu/version")) or known(versions.get("release"))
-    return Tree(driver, cards, nodes, processes, "processes" in versions, _names(names))
+        elif path in FACTS:
+            facts.setdefault(path, value)
+    driver = known(facts.get(VERSION)) or known(facts.get(RELEASE))
+    return Tree(driver, cards, nodes, processes, PROCESSES in facts, _names(names))
 
 
 def _keep(files: Files, name: str, value: str) -> None:
