@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from gpumon_static.collect.trace import Trace
-from gpumon_static.collect.vendors import READERS, wanted
+from gpumon_static.collect.vendors import READERS
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
@@ -66,7 +66,8 @@ def stdin(host: HostConfig) -> bytes:
         "GPUMON_COMMAND_LINES": "yes" if host.command_lines else "",
         "GPUMON_GZIP": "yes",
         "GPUMON_WAS_LATE": "yes" if host.was_late else "",
-        "GPUMON_VENDORS": " ".join(wanted(host.vendor)) if host.vendor else "",
+        # All of them in the probe's own order where it is open which.
+        "GPUMON_VENDORS": host.vendor if host.vendor and host.vendor in READERS else "",
     }
     assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
     return f"{assignments}{script()}".encode()
