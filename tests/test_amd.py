@@ -69,7 +69,7 @@ def test_cards_and_their_owners_come_through_in_every_shell(shell: list[str], tm
     build(tmp_path / "sys", found, {os.getpid(): mine})
     read_back = reading.parse("n", probe(tmp_path, shell), NOW)
     first, second = read_back.gpus
-    assert (first.index, first.vendor, first.device, first.bus_id) == (0, "amd", "0", "0000:05:00.0")
+    assert (first.index, first.vendor, first.device, first.bus_id) == (0, "amd", None, "0000:05:00.0")
     assert (first.name, first.uuid) == ("AMD Instinct MI300X OAM", "GPU-a1b2c3d400000001")
     assert (first.utilization, first.memory_used_mib, first.memory_total_mib) == (97, 286, 192 * 1024)
     assert (first.temperature_c, first.power_w, first.power_limit_w, first.fan_percent) == (
@@ -83,7 +83,7 @@ def test_cards_and_their_owners_come_through_in_every_shell(shell: list[str], tm
     assert (process.pid, process.user, process.type) == (os.getpid(), owner, "C")
     assert (process.memory_mib, process.compute_units) == (8192, 304)
     assert process.name
-    assert (second.device, second.processes, second.processes_known) == ("1", (), True)
+    assert (second.index, second.processes, second.processes_known) == (1, (), True)
     assert read_back.driver_version == Path("/proc/sys/kernel/osrelease").read_text().strip()
 
 
@@ -231,10 +231,24 @@ def test_a_gpu_that_sticks_at_100_percent_is_busy_only_with_a_process_that_can_c
     assert gpu_state(gpu, BUSY) is state
 
 
+def test_an_apu_beside_a_card_is_for_the_console(tmp_path: Path) -> None:
+    apu = Card(0, "0000:c5:00.0", "0x164e", "0xc1", dict(APU), (77,), 100306)
+    (shown,) = read(tmp_path, apu, radeon()).gpus
+    assert (shown.index, shown.bus_id, shown.device) == (0, "0000:03:00.0", "1"), "HIP counts the APU too"
+    nvidia_smi(tmp_path / "b", f"cat {tmp_path}/b/xml")
+    write(tmp_path / "b/xml", xml("fine"))
+    write(tmp_path / "b/sys/bus/pci/devices/0000:17:00.0/vendor", "0x10de")
+    assert [gpu.vendor for gpu in read(tmp_path / "b", apu).gpus] == ["nvidia"]
+    nvidia_smi(tmp_path / "b", "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18")
+    with pytest.raises(HostError) as error:
+        reading.parse("n", probe(tmp_path / "b"), NOW)
+    assert error.value.status is Status.DRIVER, "the console's GPU does not hide that the cards are gone"
+
+
 def test_rdna4_and_apus_are_those_that_stick(tmp_path: Path) -> None:
     rdna4 = Card(1, "0000:03:00.0", "0x7550", "0xc0", dict(radeon().files), (5,), 120001)
     apu = Card(2, "0000:c5:00.0", "0x1586", "0xc1", dict(APU), (77,), 110501)
-    found = read(tmp_path, rdna4, radeon(3, "0000:44:00.0"), apu).gpus
+    found = [*read(tmp_path, rdna4, radeon(3, "0000:44:00.0")).gpus, *read(tmp_path / "b", apu).gpus]
     assert [gpu.utilization_sticks for gpu in found] == [True, False, True]
 
 
@@ -297,7 +311,7 @@ def test_what_a_host_makes_up_is_read_without_harm(text: str) -> None:
     )
     for mixed in (honest + text, text + honest, text):
         for gpu in cards.gpus(tree.parse(mixed)):
-            assert gpu.device == "0"
+            assert (gpu.index, gpu.device) == (0, None)
             assert len(gpu.name or "") <= 200
             assert "\x1b" not in (gpu.name or "")
 
@@ -377,26 +391,24 @@ def test_a_host_with_both_vendors_shows_both_from_the_probe_to_the_page(
     assert "1 GPU + 2 AMD GPUs" in told
 
 
-@root_only
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(
-    ("vendor", "status"),
-    [("", "no-nvidia-smi"), ("nvidia", "no-nvidia-smi"), ("amd", "no-gpu-tool"), ("any", "no-gpu-tool")],
-)
 def test_a_host_without_any_gpu_has_the_status_of_what_was_expected(
-    gpu_hosts: GpuHosts, tmp_path: Path, vendor: str, status: str
+    gpu_hosts: GpuHosts, tmp_path: Path
 ) -> None:
-    host = gpu_hosts.address(77)
-    more = f"[hosts.'{host}']\nvendor = '{vendor}'\n" if vendor else ""
-    config = gpu_hosts.config(tmp_path, host, more=more)
+    vendors = ("", "nvidia", "amd", "any")
+    hosts = dict(zip(vendors, (gpu_hosts.address(77) for _ in vendors), strict=True))
+    more = "".join(f"[hosts.'{hosts[vendor]}']\nvendor = '{vendor}'\n" for vendor in vendors if vendor)
+    config = gpu_hosts.config(tmp_path, *hosts.values(), more=more)
     gpumon("fetch", "-c", config)
-    (row,) = rows(tmp_path / "data/load_data.csv")
-    assert row["status"] == status
-    told = gpumon("check", "-c", config).stdout
-    expected = {"": ["nvidia-smi"], "nvidia": ["nvidia-smi"], "amd": ["kfd"], "any": ["nvidia-smi", "kfd"]}[
-        vendor
-    ]
-    assert [word for word in ("nvidia-smi", "kfd") if f"{word}" in told] == expected, told
+    statuses = {row["host"]: row["status"] for row in rows(tmp_path / "data/load_data.csv")}
+    assert [statuses[hosts[vendor]] for vendor in vendors] == ["no-nvidia-smi"] * 2 + ["no-gpu-tool"] * 2
+    report = json.loads(gpumon("check", "--json", "-c", config).stdout)
+    advice = {
+        host["host"]: " ".join(line for finding in host["findings"] for line in finding["next"])
+        for host in report["hosts"]
+    }
+    words = [[word for word in ("nvidia-smi", "kfd") if word in advice[hosts[vendor]]] for vendor in vendors]
+    assert words == [["nvidia-smi"], ["nvidia-smi"], ["kfd"], ["nvidia-smi", "kfd"]]
 
 
 WINDOWS = {
@@ -416,16 +428,17 @@ def test_a_host_without_a_posix_shell_says_so(text: str) -> None:
     assert error.value.told.startswith("it answers, but has no POSIX shell")
 
 
-@root_only
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("transport", ["paramiko", "openssh"])
-def test_windows_over_ssh_is_not_bad_output(gpu_hosts: GpuHosts, tmp_path: Path, transport: str) -> None:
+def test_windows_over_ssh_is_not_bad_output(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     write(tmp_path / "says", WINDOWS["cmd"])
     rule = f"ForceCommand cat {tmp_path}/says >&2; exit 1"
-    host = gpu_hosts.address()
+    hosts = [gpu_hosts.address(), gpu_hosts.address()]
     with sshd(gpu_hosts, tmp_path / "sshd", rule) as started:
-        config = config_of(gpu_hosts, tmp_path, started.port, host, more=f"transport = '{transport}'\n")
+        more = f"[hosts.'{hosts[1]}']\ntransport = 'openssh'\n"
+        config = config_of(gpu_hosts, tmp_path, started.port, *hosts, more=more)
         gpumon("fetch", "-c", config)
-        (row,) = rows(tmp_path / "data/load_data.csv")
-        assert (row["status"], "no POSIX shell" in row["error"]) == ("no-shell", True)
-        assert "WSL" in gpumon("check", "-c", config).stdout
+        found = rows(tmp_path / "data/load_data.csv")
+        told = gpumon("check", "-c", config).stdout
+    assert [row["status"] for row in found] == ["no-shell", "no-shell"]
+    assert all("it answers, but has no POSIX shell" in row["error"] for row in found)
+    assert told.count("WSL") == 2

@@ -42,14 +42,14 @@ def test_a_healthy_host_tells_every_step(gpu_hosts: GpuHosts, tmp_path: Path) ->
     report = json.loads(done.stdout)
     assert report["ok"] is True
     told = steps(report, host)
-    assert list(told) == ["name", "port", "host key", "login", "shell", "GPUs", "ps", "clock"]
+    assert list(told) == ["name", "port", "host key", "login", "shell", "nvidia-smi", "ps", "clock"]
     assert {mark for mark, _ in told.values()} == {"ok"}
     assert told["name"][1] == host
     assert told["port"][1].startswith(f"{host}:{gpu_hosts.port} open after 0.")
     assert told["host key"][1] == f"ssh-ed25519 in {tmp_path}/known_hosts"
     assert told["login"][1] == f"{gpu_hosts.user} by key {gpu_hosts.key}"
     assert told["shell"][1] == "sh ran the probe"
-    assert re.fullmatch(r"driver 550\.90\.07, 1 GPU, \d\.\d s", told["GPUs"][1])
+    assert re.fullmatch(r"driver 550\.90\.07, 1 GPU, \d\.\d s", told["nvidia-smi"][1])
     assert told["clock"][1] == "right"
     assert [f["step"] for f in report["surroundings"]] == ["config", "data", "site"]
 
@@ -58,7 +58,7 @@ def test_the_time_that_nvidia_smi_takes(gpu_hosts: GpuHosts, tmp_path: Path) -> 
     (tmp_path / "xml").write_text(xml())
     host = gpu_hosts.add(f"sleep 1.2; cat {tmp_path}/xml")
     report = json.loads(gpumon("check", "--json", "-c", gpu_hosts.config(tmp_path, host)).stdout)
-    seconds = float(steps(report, host)["GPUs"][1].split()[-2])
+    seconds = float(steps(report, host)["nvidia-smi"][1].split()[-2])
     assert 1.1 <= seconds < 6
 
 

@@ -217,7 +217,7 @@ def test_demo_csv_has_every_host_and_every_state(demo_run: Run) -> None:
         "AMD Radeon RX 7900 XTX",
     }
     assert {row["driver_version"].split(".")[0] for row in table if row["driver_version"]} == {
-        "470", "525", "535", "550", "570", "580",
+        "470", "525", "535", "550", "570", "580", "6",
     }  # fmt: skip
 
 

@@ -13,7 +13,8 @@ class Step(StrEnum):
     HOST_KEY = "host key"
     LOGIN = "login"
     SHELL = "shell"
-    GPUS = "GPUs"
+    GPUS = "nvidia-smi"
+    """Of any vendor. `check --json` has this name since release 0.1.0; tables have another."""
     PS = "ps"
     CLOCK = "clock"
 

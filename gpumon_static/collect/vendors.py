@@ -37,9 +37,23 @@ def read_gpus(sections: Mapping[str, str], expected: str | None = None) -> Vendo
         else:
             reports.append(replace(report, gpus=tuple(replace(gpu, vendor=name) for gpu in report.gpus)))
     told = [error for name, error in failures.items() if error.status is not READERS[name].absent]
+    serious = [error for error in told if error.status is not Status.NO_GPUS]
+    reports = _without_consoles(reports)
     if not reports:
         raise told[0] if told else _nothing(failures, expected)
-    return _merged(reports, [error for error in told if error.status is not Status.NO_GPUS])
+    if serious and not any(_has_own_memory(report) for report in reports):
+        raise serious[0]
+    return _merged(reports, serious)
+
+
+def _has_own_memory(report: VendorReport) -> bool:
+    return any(not gpu.memory_shared for gpu in report.gpus)
+
+
+def _without_consoles(reports: list[VendorReport]) -> list[VendorReport]:
+    """Beside cards of one vendor, the integrated GPU of another is there for the console."""
+    cards = [report for report in reports if _has_own_memory(report)]
+    return cards or reports
 
 
 def _nothing(failures: Mapping[str, HostError], expected: str | None) -> HostError:

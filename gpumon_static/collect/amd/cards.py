@@ -62,7 +62,10 @@ def gpus(tree: Tree) -> tuple[Gpu, ...]:
         slot = _slot(card)
         if slot in by_slot and card.get("vendor") == AMD:
             found.setdefault(slot, card)
-    ordered = sorted(found, key=lambda slot: by_slot[slot][0].device)
+    apus = {slot for slot, card in found.items() if _is_apu(card, by_slot[slot])}
+    # Beside a card, an APU is there for the console, although amdkfd knows it.
+    shown = found.keys() - apus or apus
+    ordered = sorted(shown, key=lambda slot: by_slot[slot][0].device)
     holders = _processes(tree)
     made = [
         _gpu(index, found[slot], by_slot[slot], holders, tree)
@@ -109,9 +112,13 @@ def _processes(tree: Tree) -> _Holders:
     return found
 
 
+def _is_apu(card: Files, nodes: list[Node]) -> bool:
+    """amdgpu_pm.c: only APUs have in1, a voltage of theirs. Older ones share a node with the CPU."""
+    return "in1_label" in card or any(node.has_cpu for node in nodes)
+
+
 def _gpu(index: int, card: Files, nodes: list[Node], holders: _Holders, tree: Tree) -> Gpu:
-    # amdgpu_pm.c: only APUs have in1, the voltage of their north bridge.
-    is_apu = "in1_label" in card or any(node.has_cpu for node in nodes)
+    is_apu = _is_apu(card, nodes)
     used, total = (_memory(card, which, with_gtt=is_apu) for which in ("used", "total"))
     own = ",".join(str(node.device) for node in nodes)
     unique = _UNIQUE.fullmatch(card.get("unique_id", ""))
