@@ -110,6 +110,11 @@ class SurveyedHost:
     def gpus(self) -> tuple[Gpu, ...]:
         return self.reading.gpus if self.reading and self.reading.ok else ()
 
+    @property
+    def vendor(self) -> str:
+        """Of its first GPU, whose driver the reading has; empty where there is none."""
+        return self.gpus[0].vendor if self.gpus else ""
+
     def state_of(self, gpu: Gpu) -> State:
         return gpu_state(gpu, self.busy)
 
