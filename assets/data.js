@@ -7,15 +7,17 @@ const gpumon = (() => {
   const parts = new EventTarget();
 
   function readGpu(host, row, { models, users, logins }) {
-    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, uuid] = row;
+    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, device] = row;
     const names = Array.isArray(held) ? held.map((place) => users[place]) : [];
-    const [short, name] = models[model];
+    const [short, name, environment] = models[model];
     const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: short, name, utilization, used, total };
     // Who has a name to show is found by login too. A user may be called "constructor".
     const loginsOf = (name) => (Object.hasOwn(logins, name) ? logins[name].split(" ") : []);
     gpu.logins = [...names, ...names.flatMap(loginsOf)].map((name) => name.toLowerCase());
-    Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power, uuid });
+    Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power });
     gpu.isOffered = Boolean(offered);
+    // What chooses it for a program, which differs by vendor.
+    Object.assign(gpu, { environment, device: device ?? index });
     gpu.isSlice = index.includes(":");
     gpu.free = total === null || used === null ? null : total - used;
     gpu.anchor = `${host.anchor}:${index.replace(":", ".")}`;

@@ -78,7 +78,7 @@ def test_a_failed_step_says_what_was_tried_and_what_to_do(gpu_hosts: GpuHosts, t
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert lines[-1] == "4 hosts: 1 ok, 3 failed"
     assert any(re.match(rf"{good} +ok +\d+\.\d s; .*key {gpu_hosts.key}; driver 550", line) for line in lines)
-    assert "nvidia-smi FAILED: No devices were found" in lines
+    assert "GPUs       FAILED: No devices were found" in lines
     copy = f"ssh-copy-id -p {gpu_hosts.port} -i {stranger}.pub {gpu_hosts.user}@{locked}"
     assert f"next: does the account have a password?  {copy}" in lines
     assert any(line.startswith(f"next: if not:  ssh -p {gpu_hosts.port} root@{locked} ") for line in lines)
@@ -182,7 +182,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
     record = Record(lambda: NOW)
-    record.received(bytearray(b"@@gpumon x smi-stderr\n"))
+    record.received(bytearray(b"@@gpumon x clock\n"))
     clock = {"clock": f"{int(NOW.timestamp()) + seconds}\n"}
     checkup._look_at_clock(host_config("n"), clock, record)
     assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].told) == (mark, told)
@@ -218,11 +218,6 @@ def test_the_ssh_line_is_the_same_way_by_hand(home: Path) -> None:
     )
     assert advice.ssh_line(full) == "ssh -F none -o HostName=10.0.0.1 -p 99 -i '/my key' ada@n"
     assert advice.copy_id_line(full) == "ssh-copy-id -p 99 -i '/my key.pub' ada@10.0.0.1"
-
-
-def test_the_probe_is_printed_as_it_is() -> None:
-    script = Path(__file__).parent.parent / "gpumon_static/collect/probe/probe.sh"
-    assert gpumon("probe").stdout == script.read_text()
 
 
 def test_a_probe_that_is_installed_there_tells_its_version(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -270,3 +265,15 @@ def test_the_line_for_an_account_without_a_password_makes_its_key_known(home: Pa
     subprocess.run(["sh", "-c", there], check=True)
     assert (home / ".ssh/authorized_keys").read_text() == "ssh-ed25519 AAAA ada\n"
     assert (home / ".ssh/authorized_keys").stat().st_mode & 0o077 == 0
+
+
+def test_the_probe_is_printed_as_it_is_sent_and_as_the_playbook_installs_it() -> None:
+    printed = gpumon("probe").stdout
+    assert printed == framing.script()
+    collect = Path(__file__).parent.parent / "gpumon_static/collect"
+    tasks = (collect.parents[1] / "deploy/ansible/tasks/gpu_host_present.yml").read_text()
+    command = "cat probe/probe.sh */section.sh probe/run.sh"
+    assert command in tasks
+    installed = subprocess.run(["sh", "-c", command], cwd=collect, capture_output=True, text=True, check=True)
+    # Neither the order of the vendors' sections matters nor an empty line between them.
+    assert sorted(filter(None, installed.stdout.split("\n"))) == sorted(filter(None, printed.split("\n")))

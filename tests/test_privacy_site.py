@@ -37,7 +37,7 @@ PIDS = ("3133731", "4042342", "7919179")
 UIDS = ("7919173",)
 JOBS = ("slurm:98765431", "98765431", "docker:f00dfeed")
 PROGRAMS = ("trainer", "python3", "quixotica.py", "--token")
-HARDWARE = {"driver_version", "cuda_version", "uuid", "bus_id", "profile"}
+HARDWARE = {"driver_version", "cuda_version", "uuid", "bus_id", "profile", "vendor", "device"}
 """Texts that describe a GPU or its driver and nobody who uses it; shown on every tier."""
 
 LEAK = (
@@ -211,7 +211,7 @@ def test_a_failing_host_has_a_sentence_made_from_its_status(tmp_path: Path, tier
             assert all(found({"": texts[name]}, sentence) for name in ("index.html", "load_data.csv"))
             assert sentence in texts["feed.xml"], status
     assert hosts["good"]["faults"] == ["97 of 99 GPUs missing"]
-    assert hosts["odd"]["faults"] == ["nvidia-smi printed a warning."]
+    assert hosts["odd"]["faults"] == ["The driver reported a warning."]
     assert [disk["mount"] for disk in hosts["good"]["machine"]["disks"]] == ["/", "disk 2", "disk 3"]
 
 

@@ -68,13 +68,17 @@ def table(hosts: Sequence[HostCheck]) -> Table:
     shown = Table(box=None, padding=(0, 1), header_style="bold")
     shown.add_column("host", no_wrap=True)
     for step in Step:
-        shown.add_column(step.value, justify="center" if step is not Step.GPUS else "left")
+        shown.add_column(_word(step), justify="center" if step is not Step.GPUS else "left")
     shown.add_column("time", justify="right")
     for host in hosts:
         seconds = f"{host.seconds:.1f} s" if host.seconds is not None else ""
         name = Text(host.host, style=SIGNS[host.mark][1] if host.mark is not Mark.UNTRIED else "")
         shown.add_row(name, *(_cell(finding) for finding in host.findings), seconds)
     return shown
+
+
+def _word(step: str) -> str:
+    return "GPUs" if step == Step.GPUS else step
 
 
 def _cell(finding: Finding) -> Text:
@@ -105,7 +109,7 @@ def _host_lines(host: HostCheck, width: int) -> Iterator[str]:
     for finding in host.findings:
         if finding.mark is not Mark.UNTRIED:
             word = "" if finding.mark is Mark.OK else f"{WORDS[finding.mark]}: "
-            yield f"{'':{width}}{finding.step:11}{word}{finding.told}"
+            yield f"{'':{width}}{_word(finding.step):11}{word}{finding.told}"
             yield from _next(finding, width + 11)
 
 

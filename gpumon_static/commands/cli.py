@@ -94,7 +94,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     """Find out why a host does not answer, and what to do about it.
 
     Connects to each host (or to HOSTS, which may be node sets) as fetch does, and reports each step: name,
-    port, host key, login, shell, nvidia-smi, ps, clock. Checks the files, the pages, [notify] and the
+    port, host key, login, shell, GPUs, ps, clock. Checks the files, the pages, [notify] and the
     room on the disk too. Run it as the user of cron. Writes nothing, but learns host keys where
     host_keys is "accept-new". Exits with 3 when anything failed.
     """

@@ -265,6 +265,7 @@ def _host(
         group=own.get("group") or None,
         note=own.get("note") or None,
         gpus=own.get("gpus"),
+        vendor=own.get("vendor") or None,
         disks=own.get("disks", fetch.disks),
         command_lines=own.get("command_lines", fetch.command_lines),
         state=own.get("state"),

@@ -12,6 +12,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from gpumon_static.bounds.vendors import ANY, VENDORS
 from gpumon_static.config.checks import (
     EVENT_TYPES,
     MAIN_PAGE,
@@ -237,6 +238,8 @@ class HostConfig:
     group: str | None = None
     note: str | None = None
     gpus: int | None = None
+    vendor: str | None = None
+    """A vendor of bounds/vendors.py, or `any`; None: all, and NVIDIA is what a host without GPUs lacks."""
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
     state: str | None = None
@@ -246,7 +249,7 @@ class HostConfig:
     worker: str | None = None
     """The resource that a Dask worker must have to ask it; None: any worker does."""
     was_late: bool = False
-    """Not of the config: the last run timed out here, so the probe looks for a hung nvidia-smi first."""
+    """Not of the config: the last run timed out here, so the probe looks first for a tool that hangs."""
 
     def state_at(self, now: datetime) -> str | None:
         """Its state; None for a host that is in use. Days are those of the collector's time zone."""
@@ -321,6 +324,11 @@ HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
         "not in use: no offer, no alert, a quiet card; `maintenance` is still asked, the others are not",
     ),
     "until": (day, "first day on which `state` is over, such as `2026-12-01`"),
+    "vendor": (
+        choice(*VENDORS, ANY),
+        "whose GPUs to read: `nvidia`, `amd`, or `any`; without it all are read, and a host that has none is"
+        " `no-nvidia-smi`",
+    ),
     "worker": (resource_name, "resource that a Dask worker must have to read it; else any worker does"),
 }
 """The keys of `[hosts.NAME]` that no other section has: their checks, and what they are for."""

@@ -14,7 +14,7 @@ from gpumon_static.survey.faults import host_faults, without
 from gpumon_static.survey.privacy import Tier, veil
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
 from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
-from gpumon_static.text import DEVICE, natural_key
+from gpumon_static.text import DEVICE, NUMBERS, natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig
@@ -52,7 +52,7 @@ class Place:
 
     @property
     def utilization(self) -> float | None:
-        """nvidia-smi gives none of a slice."""
+        """None is reported of a slice."""
         return None if self.mig else self.gpu.utilization
 
     @property
@@ -65,9 +65,10 @@ class Place:
 
     @property
     def device(self) -> str | None:
-        """What CUDA_VISIBLE_DEVICES takes: CUDA knows a whole GPU by its index, a slice by its UUID."""
+        """What CUDA_VISIBLE_DEVICES or its kin takes: a whole GPU has a number, a slice its UUID."""
         if self.mig is None:
-            return str(self.gpu.index)
+            own = self.gpu.device
+            return own if own and NUMBERS.fullmatch(own) else str(self.gpu.index)
         return self.mig.uuid if self.mig.uuid and DEVICE.fullmatch(self.mig.uuid) else None
 
     @property
@@ -77,7 +78,7 @@ class Place:
 
     @property
     def is_offered(self) -> bool:
-        """Free, nothing is known to be wrong with it, and CUDA can be told of it."""
+        """Free, nothing is known to be wrong with it, and a program can be told of it."""
         return self.is_usable and not marked(self.gpu.faults) and self.device is not None
 
 
@@ -118,6 +119,11 @@ class SurveyedHost:
     @property
     def gpus(self) -> tuple[Gpu, ...]:
         return self.reading.gpus if self.reading and self.reading.ok else ()
+
+    @property
+    def vendor(self) -> str:
+        """Of its first GPU, whose driver the reading has; empty where there is none."""
+        return self.gpus[0].vendor if self.gpus else ""
 
     def state_of(self, gpu: Gpu) -> State:
         return gpu_state(gpu, self.busy)

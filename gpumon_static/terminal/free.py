@@ -115,7 +115,7 @@ def _least_mib(offer: Offer) -> int | None:
 
 
 def plain_lines(found: Sequence[Offer]) -> list[str]:
-    """For `read host devices`: the host and what CUDA_VISIBLE_DEVICES takes."""
+    """For `read host devices`: the host and what CUDA_VISIBLE_DEVICES, or HIP_VISIBLE_DEVICES, takes."""
     return [f"{offer.host} {offer.devices}" for offer in found]
 
 

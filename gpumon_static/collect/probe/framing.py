@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 from gpumon_static.collect.trace import Trace
+from gpumon_static.collect.vendors import READERS
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
@@ -42,11 +43,23 @@ _BEGIN_SENT = re.compile(rb"@@gpumon begin \d{1,9} ([0-9a-f-]{1,64})\r?\n")
 _END = re.compile(rb"\n@@gpumon ([0-9a-f-]{1,64}) end\s*$")
 _BEGIN = re.compile(r"^@@gpumon begin (?P<version>\d{1,9}) (?P<token>[0-9a-f-]{1,64})\r?$", re.MULTILINE)
 SENT = "sent"
+LONGEST_COMPLAINT = 4096
+"""Characters in which a shell that is none of ours complains."""
+# cmd quotes what it does not find, in any language; PowerShell's error has this name in all of them. The
+# shells of switches and storage boxes say one of the rest.
+_NO_SHELL = re.compile(
+    r"['\"\u2018\u201c\u201e\u00ab\ufffd]\s?sh\s?['\"\u2019\u201d\u201c\u00bb\ufffd]|CommandNotFoundException"
+    r"|(?:unknown|invalid|unrecognized) (?:command|input)|syntax error: unknown",
+    re.IGNORECASE,
+)
 
 
 @cache
 def script() -> str:
-    return Path(__file__).with_name("probe.sh").read_text(encoding="utf-8")
+    """The whole probe: probe.sh, the section of each vendor, and the lines that run it."""
+    here = Path(__file__).parent
+    files = [here / "probe.sh", *(reader.section for reader in READERS.values()), here / "run.sh"]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 @cache
@@ -69,11 +82,13 @@ def was_sent(found: Mapping[str, str]) -> bool:
 
 
 def settings(host: HostConfig) -> dict[str, str]:
-    """What config.ini sets for the probe. nvidia-smi is ended before the host's time is up."""
+    """What config.ini sets for the probe. A tool that hangs is ended before the host's time is up."""
     return {
         "GPUMON_TIMEOUT": str(max(1, round(host.command_timeout * 0.8))),
         "GPUMON_DISKS": "\n".join(host.disks),
         "GPUMON_COMMAND_LINES": "yes" if host.command_lines else "",
+        # All of them in the probe's own order where it is open which.
+        "GPUMON_VENDORS": host.vendor if host.vendor and host.vendor in READERS else "",
     }
 
 
@@ -162,9 +177,7 @@ def _unpacked(content: bytes, most: int) -> bytes:
 def sections(text: str) -> dict[str, str]:
     begin = _BEGIN.search(text)
     if not begin:
-        said = one_line(text)
-        told = f"it printed: {said}" if said else "it printed nothing"
-        raise HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
+        raise _no_probe(text)
     marker = re.compile(rf"\n@@gpumon {begin['token']} ([a-z-]{{1,40}})(?=\r?\n|\r?\Z)")
     marks = list(islice(marker.finditer(text, begin.end()), MOST_SECTIONS + 1))
     if len(marks) > MOST_SECTIONS:
@@ -176,6 +189,14 @@ def sections(text: str) -> dict[str, str]:
         last = marks[-1][1] if marks else "begin"
         raise HostError(Status.BAD_OUTPUT, f"the answer was cut off in section {last!r}")
     return found
+
+
+def _no_probe(text: str) -> HostError:
+    said = one_line(text)
+    told = f"it printed: {said}" if said else "it printed nothing"
+    if _NO_SHELL.search(text[:LONGEST_COMPLAINT]):
+        return HostError(Status.NO_SHELL, f"it answers, but has no POSIX shell; {told}")
+    return HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
 
 
 def _content(text: str, start: int, end: int) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 NAME = "gpufree"
 MODULES = (
     "__init__.py",
+    "bounds/__init__.py",
+    "bounds/vendors.py",
     "errors.py",
     "text.py",
     "times.py",

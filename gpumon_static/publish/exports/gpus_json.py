@@ -111,6 +111,8 @@ def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
     cut = [place for place in places if place.mig]
     return {
         "index": gpu.index,
+        "vendor": gpu.vendor,
+        "device": places[0].device if not cut else None,
         "uuid": gpu.uuid,
         "name": gpu.name,
         "model": short_model(gpu.name),
@@ -120,6 +122,7 @@ def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
         "utilization": gpu.utilization,
         "memory_used_mib": gpu.memory_used_mib,
         "memory_total_mib": gpu.memory_total_mib,
+        "memory_shared": gpu.memory_shared,
         "temperature_c": gpu.temperature_c,
         "fan_percent": gpu.fan_percent,
         "power_w": gpu.power_w,

@@ -1,11 +1,11 @@
 """The page's numbers for the browser: small arrays in one JSON block, a few dozen bytes per GPU.
 
-    {"models": [["A100 80G", "NVIDIA A100-SXM4-80GB"]], "users": ["Alice"],
+    {"models": [["A100 80G", "NVIDIA A100-SXM4-80GB", "CUDA_VISIBLE_DEVICES="]], "users": ["Alice"],
      "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
     HOST  [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, what speaks against it,
            seconds that its reading is older than the newest, [GPU, ...]]
     GPU   [index, kind, model, utilization %, used MiB, total MiB, users, runtime s, °C, W, is offered,
-           UUID of a slice]
+           what chooses it where that is not the index: the UUID of a slice]
 
 `model` and `users` are places in the lists above; on a page without names `users` is how many there are.
 assets/data.js reads it and is the only other place that knows the order.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 KINDS = tuple(Kind)
 
 Key = TypeVar("Key")
+Model = tuple[str, str, str]
+"""Short name, whole name, and what chooses devices for a program."""
 
 # Inside a script element only these could end it or start another; as JSON escapes they mean the same.
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -38,7 +40,7 @@ class _Places(dict[Key, int]):
 
 
 def page_data(page: Page) -> str:
-    models: _Places[tuple[str, str]] = _Places()
+    models: _Places[Model] = _Places()
     users: _Places[str] = _Places()
     hosts = [_host(host, models, users if page.tells_names else None) for host in page.hosts]
     logins = {name: page.logins[name] for name in users if name in page.logins}
@@ -46,7 +48,7 @@ def page_data(page: Page) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
 
 
-def _host(host: HostView, models: _Places[tuple[str, str]], users: _Places[str] | None) -> list[Any]:
+def _host(host: HostView, models: _Places[Model], users: _Places[str] | None) -> list[Any]:
     return [
         host.anchor,
         host.full_name,
@@ -62,12 +64,12 @@ def _host(host: HostView, models: _Places[tuple[str, str]], users: _Places[str] 
     ]
 
 
-def _gpu(card: Card, models: _Places[tuple[str, str]], users: _Places[str] | None) -> list[Any]:
+def _gpu(card: Card, models: _Places[Model], users: _Places[str] | None) -> list[Any]:
     numbers = card.numbers
     row = [
         card.index,
         KINDS.index(card.kind),
-        models[card.model, card.tooltip.model],
+        models[card.model, card.tooltip.model, numbers.environment],
         _short(numbers.utilization),
         _short(numbers.used_mib),
         _short(numbers.total_mib),
@@ -77,7 +79,7 @@ def _gpu(card: Card, models: _Places[tuple[str, str]], users: _Places[str] | Non
         _short(numbers.power_w),
         int(numbers.is_offered),
     ]
-    return [*row, numbers.uuid] if numbers.uuid else row
+    return [*row, numbers.device] if numbers.device else row
 
 
 def _short(number: float | None) -> int | None:

@@ -131,8 +131,10 @@ class Numbers:
     runtime_s: int | None
     temperature_c: float | None
     power_w: float | None
-    uuid: str | None
-    """Only of slices: CUDA knows a whole GPU by its index."""
+    device: str | None
+    """What stands for it in `environment`, where that is not its index: the UUID of a slice."""
+    environment: str
+    """What chooses devices for a program, and differs by vendor: an assignment without its value."""
     is_offered: bool
     """Free, healthy, and something can be run on it."""
 
@@ -181,6 +183,8 @@ class Card:
     numbers: Numbers
     fault: str = ""
     """The short word of what is wrong with it."""
+    shared: str = ""
+    """Whose memory it is, where that is not its own."""
     since: Since | None = None
     ribbon: Ribbon | None = None
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from gpumon_static import rules
+from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice, Process
 from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Quantity, Tooltip, UserRow
@@ -18,6 +19,7 @@ from gpumon_static.text import DASH, clip, count
 from gpumon_static.times import duration
 
 MOST_ROWS = 10
+SHARED = "shared with the CPU"
 TEXT_LETTERS = 96
 MOST_JOBS = 3
 LINE_LETTERS = 200
@@ -104,7 +106,7 @@ def _process_row(process: Process) -> ProcessRow:
 
 def _no_processes(gpu: Gpu) -> str:
     if not gpu.processes_known:
-        return "nvidia-smi gives no list of processes here."
+        return "The driver gives no list of processes here."
     return "No processes."
 
 
@@ -114,6 +116,8 @@ def _memory_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
     )
     free = total - used if used is not None and total is not None else None
     facts = [Fact("Memory free", str(memory_of(free, total)) if free is not None else DASH)]
+    if gpu.memory_shared:
+        facts.append(Fact("Memory", SHARED))
     if mig and mig.profile:
         facts.append(Fact("Profile", clip(mig.profile, USER_LETTERS)))
     if gpu.slices and gpu.processes:
@@ -146,7 +150,11 @@ def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
 
 def _board_facts(gpu: Gpu, mig: MigDevice | None) -> list[Fact]:
     uuid = mig.uuid if mig else gpu.uuid
+    own = (
+        [Fact(f"{vendor_of(gpu.vendor).word}'s number", clip(gpu.device, USER_LETTERS))] if gpu.device else []
+    )
     return [
+        *own,
         Fact("Temperature", str(rounded(gpu.temperature_c, "°C"))),
         Fact("Fan", str(percent(gpu.fan_percent))),
         Fact("Power", str(power_of(gpu.power_w, gpu.power_limit_w))),
