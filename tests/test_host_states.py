@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gpumon_static.check import surroundings
 from gpumon_static.commands.render import render
 from gpumon_static.config.file import load
 from gpumon_static.config.settings import Config
@@ -178,3 +179,10 @@ def test_a_retired_host_keeps_its_history_also_when_its_gpus_live_on(tmp_path: P
         "SELECT sum(taken_s) FROM pool_hours JOIN hosts ON hosts.id = host WHERE name = 'node1'"
     ) != [(None,)]
     assert lab_.said == []
+
+
+def test_check_says_which_hosts_it_does_not_ask(tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(CONFIG)
+    loaded = load(tmp_path / "config.ini")
+    told = surroundings.look(loaded, loaded.asked(NOW))[0].told
+    assert told == f"{tmp_path}/config.ini: 4 hosts; not asked: new (planned), old (retired)"

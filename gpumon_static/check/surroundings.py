@@ -19,8 +19,9 @@ from gpumon_static.collect.ssh.client_config_file import passed_over
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.store import private
-from gpumon_static.text import count
+from gpumon_static.text import clip, count
 
+MOST_LETTERS = 200
 MB = 1_000_000
 FILES_PER_HOST, FILES_OF_A_RUN = 4, 64
 FULL_MB = 50
@@ -37,6 +38,8 @@ def look(
 def _findings(config: Config, hosts: Sequence[HostConfig], try_render: TryRender | None) -> Iterator[Finding]:
     too_long = budget_warning(config, hosts)
     hosts_named = count(len(config.hosts), "host")
+    away = [f"{host.name} ({host.state})" for host in config.hosts if host.state and host not in hosts]
+    hosts_named += f"; not asked: {clip(', '.join(away), MOST_LETTERS)}" if away else ""
     mark = Mark.WARNING if too_long else Mark.OK
     yield Finding("config", mark, f"{config.path}: {too_long or hosts_named}")
     yield _directory("data", config.paths.data)
