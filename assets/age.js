@@ -44,15 +44,19 @@
   }
 
   // The server writes UTC, which stays as the title; here times are the reader's, and the zone is named once.
-  function localise() {
-    for (const mark of document.querySelectorAll("time[datetime]")) {
+  // Of the cards, dress.js asks for it, host by host.
+  function localise(within) {
+    for (const mark of within.querySelectorAll("time[datetime]")) {
       const then = new Date(mark.dateTime);
       const isSince = mark.classList.contains("since");
       const utc = then.toISOString();
       mark.title = `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC`;
-      const text = isSince ? since(then) : `${date(then)} ${then.getFullYear()}, ${clock(then)}`;
+      const text = isSince ? `${mark.closest(".card") ? "busy " : ""}${since(then)}` : `${date(then)} ${then.getFullYear()}, ${clock(then)}`;
       if (mark.textContent !== text) mark.textContent = text;
     }
+  }
+
+  function nameZone() {
     const zone = document.querySelector(".masthead .zone");
     const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(now());
     if (zone) zone.textContent = `(${parts.find(({ type }) => type === "timeZoneName").value})`;
@@ -68,6 +72,10 @@
     const time = newest();
     const isStale = time !== null && seconds(time) > oldAfter;
     root.classList.toggle("stale", isStale);
+    // What was free then may be taken now.
+    const headline = document.querySelector(".free-count strong + span");
+    const said = headline?.textContent.replace(/(were )?free/, isStale ? "were free" : "free");
+    if (headline && headline.textContent !== said) headline.textContent = said;
     if (isStale) {
       const missed = Math.floor(seconds(time) / Number(document.body.dataset.interval));
       const age = gpumon.element("b", { className: "age" }, `${gpumon.duration(seconds(time))} old`);
@@ -79,11 +87,12 @@
   }
 
   function start() {
-    localise();
+    for (const part of document.querySelectorAll(".masthead, .banner, .place:not(#now), footer")) localise(part);
+    nameZone();
     update();
   }
 
-  gpumon.clock = { learn, age: () => (newest() ? seconds(newest()) : 0) };
+  gpumon.clock = { learn, localise, age: () => (newest() ? seconds(newest()) : 0) };
   start();
   setInterval(update, 5000);
   document.addEventListener("visibilitychange", update);

@@ -5,8 +5,10 @@ gpumon.chart = (() => {
   const NS = "http://www.w3.org/2000/svg";
   const DAY = 86400;
 
-  // A letter is a level from 0 to top; a space, or nothing, is a gap.
-  function decode(letters, count, top) {
+  // A letter is a level from 0 to top; a space, or nothing, is a gap; a number before ~ is as many spaces.
+  function decode(written, count, top) {
+    const [gap, known] = written.includes("~") ? written.split("~") : [0, written];
+    const letters = " ".repeat(Number(gap)) + known;
     return Array.from({ length: count }, (_, place) => {
       const level = LETTERS.indexOf(letters[place] ?? " ");
       return level < 0 ? null : (level * top) / (LETTERS.length - 1);

@@ -1,28 +1,47 @@
 // What the page knows, read from its JSON block, and how its parts tell each other of changes.
 const gpumon = (() => {
   "use strict";
-  // The order of both lists, and of the values below, is that of publish/data.py.
+  // The order of both lists, and of the values below, is that of publish/page/data.py.
   const KINDS = ["free", "busy", "held", "unknown", "failed", "waiting"];
   const WORDS = ["free", "busy", "held idle", "unknown", "failed", "not fetched yet"];
   const parts = new EventTarget();
 
-  function readGpu(host, row, { models, users, logins }) {
-    const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, device] = row;
-    const names = Array.isArray(held) ? held.map((place) => users[place]) : [];
-    const [short, name, environment] = models[model];
-    const gpu = { host, index, kind: KINDS[kind], word: WORDS[kind], model: short, name, utilization, used, total };
+  // Thousands are made at each refresh: what few of them are asked for is worked out then.
+  class Gpu {
+    constructor(host, row, place, data) {
+      const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, device, detail] = row;
+      const [short, name, environment] = data.models[model];
+      const word = WORDS[kind];
+      Object.assign(this, { host, index, place, kind: KINDS[kind], word, model: short, name, utilization, used, total, runtime, temperature, power });
+      this.isOffered = Boolean(offered);
+      this.isSlice = index.includes(":");
+      this.free = total === null || used === null ? null : total - used;
+      this.anchor = `${host.anchor}:${index.replace(":", ".")}`;
+      // What chooses it for a program, which differs by vendor.
+      Object.assign(this, { environment, device: device || index });
+      this.held = held;
+      this.detail = detail;
+      this.data = data;
+    }
+
+    get names() {
+      return Array.isArray(this.held) ? this.held.map((place) => this.data.users[place]) : [];
+    }
+
+    get users() {
+      return Array.isArray(this.held) ? this.held.length : this.held;
+    }
+
     // Who has a name to show is found by login too. A user may be called "constructor".
-    const loginsOf = (name) => (Object.hasOwn(logins, name) ? logins[name].split(" ") : []);
-    gpu.logins = [...names, ...names.flatMap(loginsOf)].map((name) => name.toLowerCase());
-    Object.assign(gpu, { names, users: names.length || Number(held) || 0, runtime, temperature, power });
-    gpu.isOffered = Boolean(offered);
-    // What chooses it for a program, which differs by vendor.
-    Object.assign(gpu, { environment, device: device ?? index });
-    gpu.isSlice = index.includes(":");
-    gpu.free = total === null || used === null ? null : total - used;
-    gpu.anchor = `${host.anchor}:${index.replace(":", ".")}`;
-    gpu.text = `${host.text} ${gpu.model} ${name} ${gpu.logins.join(" ")} ${gpu.word}`.toLowerCase();
-    return gpu;
+    get logins() {
+      const { logins } = this.data;
+      const loginsOf = (name) => (Object.hasOwn(logins, name) ? logins[name].split(" ") : []);
+      return this.names.flatMap((name) => [name, ...loginsOf(name)]).map((name) => name.toLowerCase());
+    }
+
+    get text() {
+      return (this.words ??= `${this.host.text} ${this.model} ${this.name} ${this.logins.join(" ")} ${this.word}`.toLowerCase());
+    }
   }
 
   function readHost(row, place, data) {
@@ -30,16 +49,32 @@ const gpumon = (() => {
     const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
     const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind };
     host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
-    host.gpus = gpus.map((gpu) => readGpu(host, gpu, data));
+    host.gpus = gpus.map((gpu, number) => new Gpu(host, gpu, number, data));
     return host;
   }
 
   const readHosts = (data) => data.hosts.map((row, place) => readHost(row, place, data));
 
-  function read() {
-    const data = JSON.parse(document.getElementById("data").textContent);
+  function take(data, hosts) {
+    // Cards that the search has hidden stay so until it looks again.
+    const before = new Map((self.hosts ?? []).map((host) => [host.anchor, host]));
+    for (const host of hosts) host.isPart = before.get(host.anchor)?.isPart ?? false;
     self.models = [...new Set(data.models.map(([short]) => short))];
-    self.hosts = readHosts(data);
+    self.hosts = hosts; // in the order of the JSON blocks, which refer to them by their place
+    self.ordered = [...hosts];
+  }
+
+  // Work on many things, a few at a time: the page is the reader's in between. Ends early when isOver() says so.
+  const SLICE_MS = 12;
+  async function inSlices(list, work, isOver = () => false) {
+    let until = performance.now() + SLICE_MS;
+    for (const one of list) {
+      work(one);
+      if (performance.now() < until) continue;
+      await new Promise((done) => setTimeout(done));
+      if (isOver()) return;
+      until = performance.now() + SLICE_MS;
+    }
   }
 
   const gpuAt = (anchor) => {
@@ -97,6 +132,8 @@ const gpumon = (() => {
     return amount < 0.05 ? "0" : amount.toFixed(amount < 9.95 ? 1 : 0);
   }
 
+  const memoryText = (mib) => (mib === null ? "–" : mib > 0 && mib < 100 ? `${mib} MB` : `${gigabytes(mib)} GB`);
+
   function duration(seconds) {
     if (seconds === null) return "–";
     const [minutes, hours, days] = [60, 3600, 86400].map((unit) => Math.floor(seconds / unit));
@@ -116,18 +153,23 @@ const gpumon = (() => {
     params,
     memory,
     gigabytes,
+    memoryText,
     duration,
     element,
     count: (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`,
     byName: new Intl.Collator("en", { numeric: true }).compare,
     on: (what, action) => parts.addEventListener(what, action),
     tell: (what) => parts.dispatchEvent(new Event(what)),
-    read,
+    parsed: JSON.parse,
+    readHost,
     readHosts,
+    take,
+    inSlices,
     gpuAt,
     tally,
     tallied,
   };
-  read();
+  const data = JSON.parse(document.getElementById("data").textContent);
+  take(data, readHosts(data));
   return self;
 })();

@@ -74,7 +74,7 @@
       const host = gpumon.hosts[place];
       return [things.when(at), host ? things.link("host", [host.name], host.short) : "", element("bdi", {}, what)];
     });
-    const made = things.table("Table of events", ["When", "Host", "What"], cells);
+    const made = things.table("", ["When", "Host", "What"], cells).firstElementChild;
     if (rows.length <= most) return [made];
     const more = element("button", { type: "button" }, `Show more of ${rows.length}`);
     more.addEventListener("click", () => {

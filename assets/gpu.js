@@ -1,24 +1,24 @@
 // A GPU as a panel: what its tooltip shows, and its charts as wide as the window allows.
 (() => {
   "use strict";
+  const { element } = gpumon;
 
   function find(name) {
     const cut = name.lastIndexOf("/");
-    const host = gpumon.hosts.find((one) => one.name === name.slice(0, cut) || one.short === name.slice(0, cut));
+    const host = gpumon.hosts.find((one) => one.name === name.slice(0, cut)) ?? gpumon.hosts.find((one) => one.short === name.slice(0, cut));
     return host?.gpus.find((gpu) => gpu.index === name.slice(cut + 1)) ?? null;
   }
 
-  function open(name, element) {
+  function open(name, place) {
     const gpu = find(name);
-    const made = gpu && gpumon.tooltip.make(document.getElementById(gpu.anchor));
-    if (!made) return null;
-    made.querySelector(".tip-title")?.remove();
-    element.append(made);
-    made.className = "gpu-panel";
-    made.removeAttribute("role");
-    const state = gpumon.element("p", { className: `${gpu.kind} state-line` }, gpumon.element("span", { className: "state" }, gpu.word));
-    state.append(` ${gpu.model} `, gpumon.element("a", { href: `#${gpu.anchor}` }, "its card"));
-    made.prepend(state);
+    if (!gpu) return null;
+    const card = document.getElementById(gpu.anchor);
+    const state = element("p", { className: `state-line ${gpu.kind}` }, element("span", { className: "state" }, gpu.word));
+    const when = card?.lastElementChild.textContent ?? "";
+    state.append(element("bdi", {}, gpu.name), element("span", { className: "quiet" }, when), element("a", { href: `#${gpu.anchor}` }, "its card"));
+    const panel = element("div", { className: "gpu-panel" }, state, ...gpumon.details.make(gpu));
+    place.append(panel);
+    gpumon.detail?.(panel, gpu, panel.clientWidth);
     return `${gpu.host.short} GPU ${gpu.index}`;
   }
 

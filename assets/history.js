@@ -203,21 +203,25 @@
     return picture;
   }
 
-  // The last day of one GPU, in its tooltip.
-  gpumon.detail = (tip, anchor) => {
-    const row = past?.gpus[anchor];
+  // The last day of one GPU, in its tooltip, or as wide as its panel.
+  gpumon.detail = (tip, gpu, room = Math.min(innerWidth - 32, 480)) => {
+    const row = past?.gpus[gpu.host.place]?.[gpu.place];
     if (!row) return;
     const [utilization, memory, temperature, power, most, pairs] = row;
+    const { limit, slowdown } = gpumon.details.read(gpu);
     // Two beside each other, or, on a phone, one under the other.
-    const [whole, width] = innerWidth < 600 ? [innerWidth - 32, innerWidth - 32] : [480, 232];
+    const whole = room;
+    const width = room < 480 ? room : (room - 16) / 2;
+    const height = room > 480 ? 120 : 76;
+    // Letters are levels of the scale they were written with; the axis goes to the limit of the card.
     const wanted = [
-      ["Utilization", utilization, 100, "%"],
-      ["Memory", memory, 100, "%"],
-      ["Temperature", temperature, 100, "°C"],
-      ["Power", power, most, "W"],
+      ["Utilization", utilization, 100, 100, "%"],
+      ["Memory", memory, 100, 100, "%"],
+      ["Temperature", temperature, 100, slowdown ?? 100, "°C"],
+      ["Power", power, most, Math.max(limit ?? most, most), "W"],
     ];
     const charts = wanted
-      .map(([name, letters, top, unit]) => [name, decode(letters, 24, top), top, unit])
+      .map(([name, letters, scale, top, unit]) => [name, decode(letters, 24, scale), top, unit])
       .filter(([, values]) => values.some((value) => value !== null))
       .map(([name, values, top, unit]) => {
         const known = values.filter((value) => value !== null);
@@ -228,7 +232,7 @@
           element("h3", {}, name, " ", element("span", { className: "unit" }, `${average}, at most ${largest}`)),
           draw({
             lines: [{ name: "", values, unit, className: "main" }],
-            first: past.hour, step: 3600, top, unit, height: 76, width, steps: 1,
+            first: past.hour, step: 3600, top, unit, height, width, steps: 1,
             describe: `${name} by the hour over the last 24 hours: ${average} on average, at most ${largest}.`,
           }),
         );

@@ -6,19 +6,22 @@
   const COUNTS = { "24h": 96, "7d": 84, "30d": 120 };
   const MOST_EVENTS = 15;
 
+  // driver 550.90.07, RAM 120 / 512 GB, up 23 d: what the host's header on Now shows, as name and value.
+  function told(host) {
+    const header = document.getElementById(host.anchor)?.querySelector("header");
+    const parts = [...(header?.querySelectorAll(".about li, p.about, .meters li, .meter") ?? [])];
+    const texts = parts.flatMap((part) => part.textContent.replace(/\s+/g, " ").trim().split(" · "));
+    const swapped = texts.filter((text) => !/^\d+ of /.test(text)).map((text) => text.replace(/^(\d+) (CPUs?)$/, "$2 $1"));
+    const found = swapped.map((text) => /^(.*?) ([\d≥].*)$/.exec(text)).filter(Boolean);
+    return found.map(([, name, value]) => [name[0].toUpperCase() + name.slice(1), value]);
+  }
+
   function factsOf(host, place) {
-    const there = document.getElementById(host.anchor);
-    const texts = (selector) => [...(there?.querySelectorAll(selector) ?? [])].map((one) => one.textContent.trim()).filter(Boolean);
     const [up, known] = things.read().up?.[place] ?? [];
     const free = host.gpus.filter((gpu) => gpu.kind === "free").length;
-    const pairs = [["GPUs", host.gpus.length ? `${free} of ${host.gpus.length} free` : texts(".notice-word")[0] ?? host.status ?? "–"]];
+    const pairs = host.gpus.length ? [["GPUs", `${free} of ${host.gpus.length} free`]] : [];
     if (host.group) pairs.push(["Group", host.group]);
-    for (const text of texts(".software")) pairs.push([text.split(" ")[0].replace("driver", "Driver"), text.replace(/^\S+ /, "")]);
-    for (const item of there?.querySelectorAll(".meters li, .about li:not(.group, .software, .data-time)") ?? []) {
-      const value = item.querySelector("b")?.textContent.trim() ?? "";
-      const name = item.textContent.replace(value, "").trim();
-      pairs.push([name.replace(/^load$/, "Load").replace(/^up$/, "Up"), value]);
-    }
+    pairs.push(...told(host));
     if (up !== undefined) pairs.push(["Answered, 30 d", up === null ? "–" : `${up} %`, element("span", { className: "unit" }, `, ${known} % of the time known`)]);
     return things.facts(pairs);
   }
@@ -61,7 +64,8 @@
   }
 
   function events(place) {
-    const all = (things.read().events ?? []).filter((row) => row[2] === place);
+    const { events: known = [], kinds = [] } = things.read();
+    const all = known.filter((row) => row[2] === place && kinds[row[1]] !== "gpu-freed");
     if (!all.length) return [];
     const rows = all.slice(0, MOST_EVENTS).map(([at, , , what]) => [things.when(at), element("bdi", {}, what)]);
     const more = all.length > MOST_EVENTS ? [things.quiet(`The last ${MOST_EVENTS} of ${all.length}.`)] : [];
@@ -85,8 +89,9 @@
   }
 
   function reasonOf(host) {
-    const notice = document.getElementById(host.anchor)?.querySelector(".notice, .card.failed");
-    return notice?.textContent.replace(/\s+/g, " ").trim() || host.status;
+    const notice = document.getElementById(host.anchor)?.querySelector(".notice");
+    const parts = [".state", "code", ".reason"].map((part) => notice?.querySelector(part)?.textContent.trim());
+    return parts.filter(Boolean).join(" · ") || host.status;
   }
 
   gpumon.places.register({ place: "host", tab: "now", open });

@@ -1,21 +1,27 @@
-// "Where can I run?", asked and answered; the rule is in offers.js.
+// "Where can I run?", answered; the question is in question.js, the rule in offers.js.
 (() => {
   "use strict";
   const FIRST = 3;
   const MOST = 30;
-  const form = document.getElementById("picker");
   const list = document.getElementById("answers");
   const more = document.getElementById("more-answers");
   let showsAll = false;
   let fresh = 0;
-  if (!form) return;
+  if (!list) return;
 
-  const { element, gigabytes, count } = gpumon;
+  const { element, gigabytes, count, question } = gpumon;
   const { offers, modelMatcher, mib } = gpumon.offers;
 
   function asked() {
-    const gb = Math.max(0, Number(form.elements.gb.value) || 0);
-    return { n: Math.max(1, Math.floor(Number(form.elements.n.value)) || 1), gb, mib: mib(gb), model: form.elements.pick.value };
+    const { mem, model } = question.state;
+    return { n: question.wanted(), gb: Number(mem) || 0, mib: question.least(), model: model ?? "" };
+  }
+
+  // Group and words are no part of the rule: they say which hosts and GPUs are asked.
+  function among() {
+    const narrow = question.conditions().filter(({ name }) => name === "group" || name === "q");
+    if (!narrow.length) return gpumon.hosts;
+    return gpumon.hosts.map((host) => ({ ...host, gpus: question.matching(host, narrow) ?? [] }));
   }
 
   function copyButton(label, text) {
@@ -25,11 +31,11 @@
     return button;
   }
 
-  // CUDA devices, HIP devices: as the variable is called.
+  // CUDA, HIP: as the variable is called.
   function devices(gpus) {
     const [{ environment }] = gpus;
     const kind = environment.match(/([A-Z]+)_VISIBLE/)?.[1] ?? "";
-    return copyButton(`${kind} devices`.trim(), environment + gpus.map((gpu) => gpu.device).join(","));
+    return copyButton(kind || "devices", environment + gpus.map((gpu) => gpu.device).join(","));
   }
 
   function item({ host, gpus, tight, isMixed }) {
@@ -39,7 +45,7 @@
       "li",
       {},
       element("a", { href: `#${host.anchor}`, title: host.name }, host.short),
-      `GPU ${gpus.map((gpu) => gpu.index).join(", ")}`,
+      element("span", { className: "gpus" }, `: ${gpus.map((gpu) => gpu.index).join(", ")}`),
       element("span", { className: "quiet" }, models),
       copyButton("ssh", host.port ? `ssh -p ${host.port} ${host.name}` : `ssh ${host.name}`),
       devices(gpus),
@@ -54,12 +60,12 @@
     return element("li", { className: "quiet none" }, `The data is ${age} old: what was free then may be taken now, so nothing is offered.`);
   }
 
-  function none(question, nearest) {
-    const wanted = `${count(question.n, question.model ? `free ${question.model}` : "free GPU")}${
-      question.gb ? ` with ${question.gb} GB` : ""
+  function none(asking, nearest) {
+    const wanted = `${count(asking.n, asking.model ? `free ${asking.model}` : "free GPU")}${
+      asking.gb ? ` with ${asking.gb} GB` : ""
     }`;
     const closest = nearest?.fits.length ? ` Closest: ${nearest.host.short} with ${nearest.fits.length}.` : "";
-    return element("li", { className: "quiet none" }, `No host has ${wanted} now.${closest}`, ...idle(question));
+    return element("li", { className: "quiet none" }, `No host has ${wanted} now.${closest}`, ...idle(asking));
   }
 
   // Who could be asked: GPUs of the wanted kind that are held and do nothing.
@@ -81,11 +87,11 @@
   const countFresh = () => gpumon.hosts.filter((host) => host.behind <= oldest()).length;
 
   function answer() {
-    const question = asked();
+    const asking = asked();
     fresh = countFresh();
-    const { able, nearest } = offers(gpumon.hosts, question, oldest());
+    const { able, nearest } = offers(among(), asking, oldest());
     const shown = able.slice(0, showsAll ? MOST : FIRST).map(item);
-    if (!able.length) shown.push(oldest() < 0 ? stale() : none(question, nearest));
+    if (!able.length) shown.push(oldest() < 0 ? stale() : none(asking, nearest));
     const rest = Math.min(able.length, MOST) - FIRST;
     more.hidden = rest <= 0;
     more.textContent = showsAll ? "fewer" : `+ ${count(rest, "more host")}`;
@@ -93,37 +99,14 @@
     list.replaceChildren(...shown);
   }
 
-  function options() {
-    const select = form.elements.pick;
-    const chosen = select.value || gpumon.params.get("pick");
-    select.length = 1;
-    for (const model of [...gpumon.models].sort(gpumon.byName)) select.add(new Option(model, model));
-    select.value = chosen;
-    if (select.selectedIndex < 0) select.value = "";
-  }
-
-  function start() {
-    form.elements.n.value = gpumon.params.get("n") || "1";
-    form.elements.gb.value = gpumon.params.get("gb");
-    options();
-    answer();
-  }
-
-  form.addEventListener("input", () => {
-    showsAll = false;
-    const { n, gb, model } = asked();
-    gpumon.params.set({ n: n > 1 ? String(n) : "", gb: gb ? String(gb) : "", pick: model });
-    answer();
-  });
   more.addEventListener("click", () => {
     showsAll = !showsAll;
     answer();
   });
-  form.addEventListener("submit", (event) => event.preventDefault());
-  gpumon.on("update", () => {
-    options();
+  gpumon.on("filter", () => {
+    if (!gpumon.isUpdating) showsAll = false;
     answer();
   });
   gpumon.on("age", () => countFresh() !== fresh && answer());
-  start();
+  answer();
 })();

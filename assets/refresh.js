@@ -9,46 +9,56 @@
   let isPaused = false;
   let isBusy = false;
 
-  // This parser would make elements of what is in a noscript, which is to be text until it is asked for, as it is
-  // inside a script element that is none.
-  function parse(text) {
-    const tips = text.replaceAll("<noscript>", '<script type="text/html">').replaceAll("</noscript>", "<\/script>");
-    return new DOMParser().parseFromString(tips, "text/html");
-  }
+  const parse = (text) => new DOMParser().parseFromString(text, "text/html");
 
-  // Thousands of cards are read a few hosts at a time, and the page is the reader's in between. What has not changed is
-  // not read at all.
+  // Thousands of cards are read and put in a few hosts at a time, and the page is the reader's in between. What has not
+  // changed is not read at all.
   const HOST =
     /<section class="host [^>]*? id="([^"]*)"[^>]*? data-digest="([^"]*)"[^]*?<\/section>(?=\s*(?:<section class="host |<\/div>))/g;
-  const SLICE_MS = 30;
 
   async function readPage(text) {
     const page = parse(text.replace(HOST, ""));
     // Hosts of a lab's own template that are written in another way.
     const others = [...page.querySelectorAll("#hosts > .host")];
     const fresh = { page, changed: others, wanted: new Set(others.map((host) => host.id)) };
-    let until = performance.now() + SLICE_MS;
+    fresh.data = gpumon.parsed(page.getElementById("data").textContent);
+    await pause0();
+    const found = [];
     for (const [section, id, digest] of text.matchAll(HOST)) {
       fresh.wanted.add(id);
-      if (document.getElementById(id)?.dataset.digest === digest) continue;
-      fresh.changed.push(parse(section).body.firstElementChild);
-      if (performance.now() < until) continue;
-      await new Promise((done) => setTimeout(done));
-      until = performance.now() + SLICE_MS;
+      if (document.getElementById(id)?.dataset.digest !== digest) found.push(section);
     }
+    await pause0();
+    fresh.hosts = [];
+    await gpumon.inSlices(fresh.data.hosts, (row) => fresh.hosts.push(gpumon.readHost(row, fresh.hosts.length, fresh.data)));
+    // A host that is looked at changes together with the rest of the page; the others before that.
+    const busy = new Set([gpumon.tooltip.host(), document.activeElement?.closest(".host")]);
+    await gpumon.inSlices(found, (section) => {
+      const next = parse(section).body.firstElementChild;
+      const now = document.getElementById(next.id);
+      if (now && !busy.has(now)) putIn(now, next);
+      else fresh.changed.push(next);
+    });
     return fresh;
+  }
+
+  const pause0 = () => new Promise((done) => setTimeout(done));
+
+  // The element itself stays, since the browser remembers its height, and what the search made of it.
+  function putIn(now, next) {
+    const hidden = [...now.querySelectorAll(".card[hidden]")].map((card) => card.id);
+    now.className = next.className;
+    now.dataset.digest = next.dataset.digest;
+    now.replaceChildren(...next.childNodes);
+    for (const id of hidden) document.getElementById(id)?.setAttribute("hidden", "");
+    gpumon.dress(now);
   }
 
   function patchHosts({ changed, wanted }) {
     for (const next of changed) {
       const now = document.getElementById(next.id);
       if (!now) hosts.append(next);
-      else {
-        // The element itself stays, since the browser remembers its height.
-        now.className = next.className;
-        now.dataset.digest = next.dataset.digest;
-        now.replaceChildren(...next.childNodes);
-      }
+      else putIn(now, next);
     }
     for (const now of [...hosts.children]) if (!wanted.has(now.id)) now.remove();
   }
@@ -56,7 +66,7 @@
   function patchParts({ page }) {
     for (const next of page.querySelectorAll("[data-live]")) {
       const now = document.querySelector(`[data-live="${next.dataset.live}"]`);
-      if (!now || now.innerHTML === next.innerHTML) continue;
+      if (!now || now.textContent === next.textContent && now.innerHTML === next.innerHTML) continue;
       const isOpen = now.querySelector("details")?.open;
       now.replaceChildren(...next.childNodes);
       const details = now.querySelector("details");
@@ -82,7 +92,7 @@
         patchHosts(fresh);
         Object.assign(document.body.dataset, { ...fresh.page.body.dataset });
         document.title = fresh.page.title;
-        gpumon.read();
+        gpumon.take(fresh.data, fresh.hosts);
         gpumon.tell("update");
       }),
     );

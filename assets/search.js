@@ -3,21 +3,11 @@ gpumon.search = (() => {
   "use strict";
   const INDEX = /^\d{1,2}(:\d{0,2})?$/;
   const LONG = 3; // letters from which on tooltips are searched too
-  // Users, processes, jobs, UUID and faults in the markup of a tooltip, which is the server's; labels and amounts are not.
-  const VALUES =
-    /<dd><bdi class="copyable">([^<]*)|(?<!<dd>)<bdi[^>]*>([^<]*)|<li[^>]*>(?:<i [^>]*><\/i> )?<b>([^<]*)|<tr[^>]*><td>(\d+)/g;
-
-  // The tooltips are in the page already, and read when a word asks for it.
-  function gpuDetail(gpu) {
-    if (gpu.detail !== undefined) return gpu.detail;
-    const source = document.getElementById(gpu.anchor)?.querySelector("noscript, script")?.textContent ?? "";
-    const values = [...source.matchAll(VALUES)].map(([, ...groups]) => groups.find((group) => group !== undefined));
-    return (gpu.detail = values.join(" ").replaceAll("&amp;", "&").toLowerCase());
-  }
+  const gpuDetail = (gpu) => (gpu.found ??= gpumon.details.words(gpu));
 
   function hostDetail(host) {
     if (host.detail !== undefined) return host.detail;
-    const lines = document.getElementById(host.anchor)?.querySelectorAll(".software, .fault, .reason") ?? [];
+    const lines = document.getElementById(host.anchor)?.querySelectorAll(".about, .fault, .reason") ?? [];
     return (host.detail = [...lines].map((line) => line.textContent).join(" ").toLowerCase());
   }
 

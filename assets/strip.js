@@ -1,18 +1,18 @@
-// The bar of hosts: shows those that the search shows, in the same order, and makes room for itself when a link jumps.
+// The strip of hosts, by group: shows those that the question shows, and makes room for itself when a link jumps.
 (() => {
   "use strict";
   const toolbar = document.querySelector(".toolbar");
-  const places = document.querySelector(".places");
+  let links = null;
 
   function update() {
-    if (!places) return;
-    const links = new Map([...places.children].map((link) => [link.getAttribute("href").slice(1), link]));
-    const wanted = gpumon.hosts.map((host) => links.get(host.anchor));
-    gpumon.hosts.forEach((host, place) => {
-      const link = wanted[place];
+    const strip = document.querySelector(".strip");
+    if (!strip) return;
+    links ??= new Map([...strip.querySelectorAll("a")].map((link) => [link.getAttribute("href").slice(1), link]));
+    for (const host of gpumon.hosts) {
+      const link = links.get(host.anchor);
       if (link && link.hidden === host.shown) link.hidden = !host.shown;
-    });
-    if (wanted.some((link, place) => link && places.children[place] !== link)) places.append(...wanted.filter(Boolean));
+    }
+    for (const row of strip.children) row.hidden = ![...row.getElementsByTagName("a")].some((link) => !link.hidden);
   }
 
   if (toolbar) {
@@ -21,6 +21,7 @@
       document.documentElement.style.setProperty("--toolbar-height", `${height}px`);
     }).observe(toolbar);
   }
+  gpumon.on("update", () => (links = null));
   gpumon.on("filter", update);
   update();
 })();

@@ -13,9 +13,21 @@
     return data;
   }
 
-  const toJob = ([address, id, users, program, places, utilization, memory, since]) => ({
-    address, id, users, program, utilization, memory, since,
-    places: places.map(([host, gpus, cards]) => ({ host: gpumon.hosts[host], gpus, cards })),
+  // 0–3, 5, 6: as survey/jobs.py writes it.
+  function listed(cards) {
+    const runs = [];
+    for (const card of cards) {
+      const last = runs.at(-1);
+      if (last && /^\d+$/.test(card) && Number(card) === Number(last.at(-1)) + 1) last.push(card);
+      else runs.push([card]);
+    }
+    return runs.map((run) => (run.length > 2 ? `${run[0]}–${run.at(-1)}` : run.join(", "))).join(", ");
+  }
+
+  const toJob = ([address, isId, users, program, places, utilization, memory, since]) => ({
+    address, users, program, utilization, memory, since,
+    id: isId ? address : null,
+    places: places.map(([host, ...cards]) => ({ host: gpumon.hosts[host], gpus: listed(cards), cards })),
   });
   const jobs = () => (read().jobs ?? []).map(toJob);
 

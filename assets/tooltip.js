@@ -1,5 +1,5 @@
 // One tooltip at a time, beside its card and inside the window; opened by pointer, focus or tap, closed by Escape.
-// It is made when asked for, from the text in the card's noscript element. No listener per card: thousands would be felt.
+// It is made when asked for, by details.js. No listener per card: thousands would be felt.
 (() => {
   "use strict";
   const GAP = 4;
@@ -18,21 +18,15 @@
   const within = (low, value, high) => Math.max(low, Math.min(value, high));
 
   function make(owner) {
-    const card = owner.dataset.card ? document.getElementById(owner.dataset.card) : owner;
-    const source = card?.querySelector("noscript, script");
-    if (!source) return null;
-    // The browser took the tooltip for text, so its markup is the server's, with every name escaped.
-    const holder = document.createElement("template");
-    holder.innerHTML = source.textContent;
-    const made = holder.content.querySelector(".tip");
-    if (!made) return null;
-    for (const value of made.querySelectorAll(".copyable")) {
-      const button = gpumon.element("button", { type: "button" }, "copy");
-      button.dataset.copy = value.textContent;
-      button.ariaLabel = `Copy ${value.textContent}`;
-      value.after(" ", button);
-    }
-    gpumon.detail?.(made, card.id);
+    const gpu = gpumon.gpuAt(owner.dataset.card ?? owner.id);
+    if (!gpu) return null;
+    const address = gpumon.places.link("gpu", gpu.host.name, gpu.index);
+    const [index, slice] = gpu.index.split(":");
+    const name = `${gpu.host.name} · GPU ${index}${slice ? ` · slice ${slice}` : ""}`;
+    const title = gpumon.element("p", { className: "tip-title" }, gpumon.element("a", { href: address, title: "Open" }, name));
+    title.append(" ", gpumon.element("bdi", {}, gpu.name));
+    const made = gpumon.element("div", { className: "tip", role: "tooltip" }, title, ...gpumon.details.make(gpu));
+    gpumon.detail?.(made, gpu);
     return made;
   }
 
@@ -82,6 +76,7 @@
     tip.id = "tip";
     tip.popover = "manual";
     open = owner;
+    owner.removeAttribute("title");
     placeOf(owner).append(tip);
     owner.setAttribute("aria-describedby", "tip");
     tip.showPopover();
@@ -154,5 +149,5 @@
   document.addEventListener("scroll", (event) => open && event.target === document && place(), { passive: true });
   addEventListener("resize", () => open && place());
 
-  gpumon.tooltip = { keep, make, isOpen: () => open !== null };
+  gpumon.tooltip = { keep, host: () => open?.closest(".host") ?? null, isOpen: () => open !== null };
 })();

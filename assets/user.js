@@ -23,7 +23,7 @@
     if (!mine.size) return [];
     const found = [];
     for (const gpu of gpumon.hosts.flatMap((host) => host.gpus)) {
-      const pairs = past.gpus[gpu.anchor]?.[5] ?? [];
+      const pairs = past.gpus[gpu.host.place]?.[gpu.place]?.[5] ?? [];
       const parts = [];
       for (let place = 0; place < pairs.length; place += 2) {
         if (mine.has(pairs[place + 1])) parts.push([pairs[place], pairs[place + 2] ?? SLOTS]);

@@ -4,6 +4,7 @@
   const PAUSE_MS = 10 * 60 * 1000; // away for longer than this, and coming back is a new visit
   const name = `visit ${location.pathname}`;
   const button = document.getElementById("notify");
+  const tellMe = document.getElementById("tell-me");
   const title = () => document.title.replace(/^\(\+\d+\) /, "");
   let before = null;
   let isOn = false;
@@ -106,7 +107,7 @@
   }
 
   function showBell() {
-    button.ariaPressed = String(isOn);
+    for (const one of [button, tellMe]) if (one) one.ariaPressed = String(isOn);
     const canNotify = "Notification" in window && Notification.permission === "granted";
     const how = canNotify ? "a notification reports" : "the tab's title reports";
     button.title = isOn ? `On: ${how} when more GPUs of this search are free` : "Tell me when more GPUs of this search are free";
@@ -114,6 +115,7 @@
   }
 
   button?.addEventListener("click", toggle);
+  tellMe?.addEventListener("click", () => button?.click());
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     document.title = title();

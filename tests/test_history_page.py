@@ -301,7 +301,7 @@ def test_charts_are_drawn_and_read_out_and_nothing_complains(lab: Lab, open_page
     plot.focus()
     page.keyboard.press("ArrowLeft")
     assert plot.locator(".readout").inner_text().split("\n") == ["13:00", "all GPUs 32 %"]
-    page.get_by_label("7 d", exact=True).check()
+    page.locator("#history").get_by_label("7 d", exact=True).check()
     assert "range=7d" in page.url
     page.locator("[name=host]").select_option("node1")
     assert plot.locator("path.line").count() == 2

@@ -208,7 +208,7 @@ def test_a_user_sees_a_row_per_job_in_the_terminal() -> None:
     ]
     since = f"{(READ_AT - timedelta(hours=3)).astimezone():%H:%M}"
     assert (
-        f"slurm:8841  jonas*  python3  240.0  6 GPUs on 2 hosts, 93 %, since {since}"
+        f"slurm:8841  jonas*  python3  240  6 GPUs on 2 hosts, 93 %, since {since}"
         "  vision-01: 0–3, vision-02: 1, 2" in lines
     )
     assert all("GPUs on" not in line.plain for line in table(survey, Choice(), Look(), None))

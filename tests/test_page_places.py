@@ -75,10 +75,11 @@ def test_health_counts_what_needs_attention_and_lists_it(open_page: OpenPage) ->
     page = open_page(page_of(lab())).page
     expect(page.locator(".tabs a").last).to_have_text(re.compile(r"Health\s+•2"))
     page.get_by_role("link", name="Health").click()
-    expect(page.locator(".worries li")).to_have_text([re.compile("node10.*down"), re.compile("node3.*ECC")])
-    page.locator(".worries a").first.click()
+    expect(page.locator(".down tbody tr")).to_have_text([re.compile("node10.*timeout")])
+    expect(page.locator(".faults tbody tr")).to_have_text([re.compile("node3 GPU.*ECC")])
+    page.locator(".faults a").first.click()
     assert visible(page) == ["now"]
-    expect(page.locator("#host-node10")).to_be_in_viewport()
+    expect(page.locator("#host-node3")).to_be_in_viewport()
     page.go_back()
     assert visible(page) == ["health"]
 

@@ -30,6 +30,7 @@ SAME_S = 90
 """The minute in an address and the start of its job differ by no more: half a minute by rounding, and a slow
 answer. Two jobs with the same user and program are over `TOGETHER_S` apart."""
 PROGRAM_LETTERS = 48
+ID_LETTERS = 80
 
 
 class JobPlace(NamedTuple):
@@ -127,7 +128,7 @@ def find_jobs(survey: Survey) -> Jobs:
     alike: dict[tuple[str, str], list[_Member]] = defaultdict(list)
     for member in _members(survey):
         if member.process.job:
-            by_id[member.process.job].append(member)
+            by_id[clip(member.process.job, ID_LETTERS)].append(member)
         elif member.owner.is_somebody and member.program and member.start_s is not None:
             alike[member.owner.name, member.program].append(member)
     found = [_job(members, id_) for id_, members in by_id.items()]

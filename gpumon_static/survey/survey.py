@@ -128,9 +128,18 @@ class SurveyedHost:
     def state_of(self, gpu: Gpu) -> State:
         return gpu_state(gpu, self.busy)
 
-    def places(self) -> Iterator[Place]:
-        for gpu in self.gpus:
-            yield from self.places_of(gpu)
+    @cached_property
+    def states(self) -> tuple[State, ...]:
+        """Of its GPUs, in their order."""
+        return tuple(map(self.state_of, self.gpus))
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        return tuple(place for gpu in self.gpus for place in self.places_of(gpu))
+
+    def places(self) -> tuple[Place, ...]:
+        """Its GPUs, and in the place of one that is cut its slices. Asked for often, and worked out once."""
+        return self._places
 
     def places_of(self, gpu: Gpu) -> Iterator[Place]:
         if not gpu.slices:

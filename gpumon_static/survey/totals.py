@@ -34,23 +34,23 @@ class Totals:
 
 
 def total(hosts: Sequence[SurveyedHost]) -> Totals:
-    pairs = [(host, gpu) for host in hosts for gpu in host.gpus]
-    cut = [place for host in hosts for place in host.places() if place.mig]
+    gpus = [gpu for host in hosts for gpu in host.gpus]
+    cut = [place for host in hosts for place in host.places() if place.cut]
     both = [
         (gpu.memory_used_mib, gpu.memory_total_mib)
-        for _, gpu in pairs
+        for gpu in gpus
         if gpu.memory_used_mib is not None and gpu.memory_total_mib is not None
     ]
-    utilizations = [gpu.utilization for _, gpu in pairs if gpu.utilization is not None]
+    utilizations = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
     return Totals(
-        gpus=len(pairs),
-        states=Counter(host.state_of(gpu) for host, gpu in pairs),
+        gpus=len(gpus),
+        states=Counter(state for host in hosts for state in host.states),
         slices=len(cut),
         slices_free=sum(place.state is State.FREE for place in cut),
         utilization=sum(utilizations) / len(utilizations) if utilizations else None,
         used_mib=_sum(used for used, _ in both),
         total_mib=_sum(whole for _, whole in both),
-        power_w=_sum(gpu.power_w for _, gpu in pairs if gpu.power_w is not None),
+        power_w=_sum(gpu.power_w for gpu in gpus if gpu.power_w is not None),
     )
 
 

@@ -18,9 +18,13 @@ from gpumon_static.text import DASH, count
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
+    from gpumon_static.config.settings import BusyConfig
     from gpumon_static.model import Gpu, Process
     from gpumon_static.survey.jobs import Job, Jobs
+    from gpumon_static.survey.owners import Owner
     from gpumon_static.survey.survey import Place, SurveyedHost
+
+    Owners = list[tuple[Owner, list[Process]]]
 
 KIND_OF = {
     State.FREE: Kind.FREE,
@@ -36,6 +40,8 @@ def build_cards(host: SurveyedHost, anchor: str, tier: Tier, jobs: Jobs) -> tupl
 
 def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Sequence[Job]) -> Card:
     gpu, mig = place.gpu, place.mig
+    owners = by_owner(place.working)
+    longest = _longest(place.working)
     return Card(
         anchor=f"{anchor}:{gpu.index}.{mig.index}" if mig else f"{anchor}:{gpu.index}",
         index=place.index,
@@ -44,10 +50,10 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Seque
         word=place.state.value,
         utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
         memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
-        holder=_holder(place, tier, ghost_mib(gpu, place.cut, host.busy)),
-        tooltip=build_tooltip(host.name, gpu, place.cut, tier, host.busy, jobs),
-        numbers=_numbers(place),
-        fault=_fault(gpu),
+        holder=_holder(place, tier, host.busy, owners, longest),
+        tooltip=build_tooltip(gpu, place.cut, tier, host.busy, jobs),
+        numbers=_numbers(place, owners, longest),
+        fault=_fault(gpu) if gpu.faults else "",
         shared=SHARED if gpu.memory_shared else "",
     )
 
@@ -63,13 +69,13 @@ def _memory_bar(used_mib: float | None, total_mib: float | None) -> Bar:
     return Bar(share(used_mib, total_mib), memory_of(used_mib, total_mib))
 
 
-def _numbers(place: Place) -> Numbers:
+def _numbers(place: Place, owners: Owners, longest: int | None) -> Numbers:
     return Numbers(
         utilization=place.utilization,
         used_mib=place.memory_used_mib,
         total_mib=place.memory_total_mib,
-        owners=tuple(who.name for who, _ in by_owner(place.working)),
-        runtime_s=_longest(place.working),
+        owners=tuple([who.name for who, _ in owners]),
+        runtime_s=longest,
         temperature_c=place.gpu.temperature_c,
         power_w=place.gpu.power_w,
         device=place.device if place.device != place.index else None,
@@ -79,15 +85,14 @@ def _numbers(place: Place) -> Numbers:
 
 
 def _longest(processes: Iterable[Process]) -> int | None:
-    return max((p.elapsed_s for p in processes if p.elapsed_s is not None), default=None)
+    return max([p.elapsed_s for p in processes if p.elapsed_s is not None], default=None)
 
 
-def _holder(place: Place, tier: Tier, ghost_mib: float | None) -> Holder:
-    owners = by_owner(place.working)
+def _holder(place: Place, tier: Tier, busy: BusyConfig, owners: Owners, longest: int | None) -> Holder:
     if not owners:
-        held = f"{memory(ghost_mib)} held by no process" if ghost_mib else None
-        return Holder(held or _nobody(place), is_name=False, more="", runtime="", is_unused=_is_unused(place))
-    longest = _longest(place.working)
+        ghost = ghost_mib(place.gpu, place.cut, busy)
+        held = f"{memory(ghost)} held by no process" if ghost else _nobody(place)
+        return Holder(held, False, more="", runtime="", is_unused=_is_unused(place), is_nobody=True)
     runtime = DASH if longest is None else duration(longest)
     if tier is Tier.COUNTS:
         return Holder(count(len(owners), "user"), is_name=False, more="", runtime=runtime)

@@ -1,27 +1,39 @@
-"""The page's numbers for the browser: small arrays in one JSON block, a few dozen bytes per GPU.
+"""The page's numbers for the browser: small arrays in one JSON block, some hundred bytes per GPU.
 
     {"models": [["A100 80G", "NVIDIA A100-SXM4-80GB", "CUDA_VISIBLE_DEVICES="]], "users": ["Alice"],
-     "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
-    HOST  [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, what speaks against it,
-           seconds that its reading is older than the newest, [GPU, ...]]
-    GPU   [index, kind, model, utilization %, used MiB, total MiB, users, runtime s, °C, W, is offered,
-           what chooses it where that is not the index: the UUID of a slice]
+     "owners": [["Alice", 1]], "programs": ["python"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
+    HOST     [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, what speaks against it,
+              seconds that its reading is older than the newest, [GPU, ...]]
+    GPU      [index, kind, model, utilization %, used MiB, total MiB, users, runtime s, °C, W, is offered,
+              what chooses it where that is not the index, as the UUID of a slice, or 0, DETAIL]
+    DETAIL   [UUID, fan %, limit W, [PROCESS, ...], sentence in their place, [[label, fact], ...],
+              [[fault, detail, explanation, is one], ...], MORE]
+    UUID     as it is, or, of the usual kind, ~ and its 16 bytes in base64
+    PROCESS  [PID, owner, program, MiB, runtime s, job, has ended, command line]
+    MORE     [processes, users, [[owner, MiB, is at least that, processes], ...]], where not all are listed
 
-`model` and `users` are places in the lists above; on a page without names `users` is how many there are.
-assets/data.js reads it and is the only other place that knows the order.
+`model`, `users`, `owner` and `program` are places in the lists above; on a page without names `users` is how
+many there are. What is empty at the end of a DETAIL or PROCESS is left out. assets/data.js and details.js
+read it and are the only other places that know the order.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64encode
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpumon_static.publish.page.records import Kind
 
 if TYPE_CHECKING:
-    from gpumon_static.publish.page.records import Card, HostView, Page
+    from gpumon_static.publish.page.records import Card, HostView, Page, Tooltip
 
-KINDS = tuple(Kind)
+KINDS = {kind: place for place, kind in enumerate(Kind)}
+USUAL_UUID = re.compile("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+NO_PROCESSES = "No processes."
+"""The usual sentence, which is left out."""
 
 Key = TypeVar("Key")
 Model = tuple[str, str, str]
@@ -39,16 +51,31 @@ class _Places(dict[Key, int]):
         return self[text]
 
 
+@dataclass(frozen=True)
+class _Lists:
+    """What rows refer to by its place."""
+
+    models: _Places[Model] = field(default_factory=_Places)
+    users: _Places[str] = field(default_factory=_Places)
+    owners: _Places[tuple[str, bool]] = field(default_factory=_Places)
+    programs: _Places[str] = field(default_factory=_Places)
+
+
 def page_data(page: Page) -> str:
-    models: _Places[Model] = _Places()
-    users: _Places[str] = _Places()
-    hosts = [_host(host, models, users if page.tells_names else None) for host in page.hosts]
-    logins = {name: page.logins[name] for name in users if name in page.logins}
-    data = {"models": list(models), "users": list(users), "logins": logins, "hosts": hosts}
+    lists = _Lists()
+    hosts = [_host(host, lists, tells_names=page.tells_names) for host in page.hosts]
+    data = {
+        "models": list(lists.models),
+        "users": list(lists.users),
+        "owners": [[name, int(is_name)] for name, is_name in lists.owners],
+        "programs": list(lists.programs),
+        "logins": {name: page.logins[name] for name in lists.users if name in page.logins},
+        "hosts": hosts,
+    }
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
 
 
-def _host(host: HostView, models: _Places[Model], users: _Places[str] | None) -> list[Any]:
+def _host(host: HostView, lists: _Lists, *, tells_names: bool) -> list[Any]:
     return [
         host.anchor,
         host.full_name,
@@ -60,26 +87,65 @@ def _host(host: HostView, models: _Places[Model], users: _Places[str] | None) ->
         host.room.ram_free_mib,
         host.room.against,
         host.room.behind_s,
-        [_gpu(card, models, users) for card in host.cards],
+        [_gpu(card, lists, tells_names) for card in host.cards],
     ]
 
 
-def _gpu(card: Card, models: _Places[Model], users: _Places[str] | None) -> list[Any]:
-    numbers = card.numbers
-    row = [
+def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
+    numbers, tip = card.numbers, card.tooltip
+    users = lists.users
+    return [
         card.index,
-        KINDS.index(card.kind),
-        models[card.model, card.tooltip.model, numbers.environment],
+        KINDS[card.kind],
+        lists.models[card.model, tip.model, numbers.environment],
         _short(numbers.utilization),
         _short(numbers.used_mib),
         _short(numbers.total_mib),
-        len(numbers.owners) if users is None else [users[name] for name in numbers.owners],
+        [users[name] for name in numbers.owners] if tells_names else len(numbers.owners),
         numbers.runtime_s,
         _short(numbers.temperature_c),
         _short(numbers.power_w),
         int(numbers.is_offered),
+        numbers.device or 0,
+        _detail(tip, lists),
     ]
-    return [*row, numbers.device] if numbers.device else row
+
+
+def _detail(tip: Tooltip, lists: _Lists) -> list[Any]:
+    owners, programs = lists.owners, lists.programs
+    processes = [
+        _trimmed(
+            [p.pid, owners[p.user, p.is_name], programs[p.name], p.memory_mib, p.elapsed_s, p.job or 0,
+             int(p.is_gone), p.command_line or 0]
+        )
+        for p in tip.processes
+    ]  # fmt: skip
+    users = [[owners[u.name, u.is_name], u.memory_mib, int(u.is_least), u.processes] for u in tip.users]
+    return _trimmed(
+        [
+            _packed(tip.uuid),
+            _short(tip.fan_percent),
+            _short(tip.power_limit_w),
+            processes or 0,
+            tip.no_processes if tip.no_processes != NO_PROCESSES else 0,
+            [[fact.label, fact.value] for fact in tip.facts] or 0,
+            [[fault.word, fault.detail, fault.explanation, int(fault.is_fault)] for fault in tip.faults] or 0,
+            [tip.more_processes, tip.more_users, users] if tip.more_processes else 0,
+        ]
+    )
+
+
+def _packed(uuid: str | None) -> str | None:
+    """The 16 bytes of a usual one in base64, since its digits do not compress: ~q83vEjRWeJCrze8SNFZ4kA"""
+    if uuid is None or len(uuid) != 40 or not USUAL_UUID.fullmatch(uuid):
+        return uuid
+    return "~" + b64encode(bytes.fromhex(uuid[4:].replace("-", ""))).decode()[:22]
+
+
+def _trimmed(row: list[Any]) -> list[Any]:
+    while row and row[-1] in (0, None):
+        row.pop()
+    return row
 
 
 def _short(number: float | None) -> int | None:

@@ -68,6 +68,9 @@ def shown_events(survey: Survey, past: PastView | None) -> list[Event]:
 def title_of(event: Event, tier: Tier) -> str:
     """What happened, without the host's name."""
     title = tell(event, with_error=tier is Tier.NAMES).title
+    if event.type == FREED:
+        # Not now: it was so then.
+        title = title.replace(" are free", " became free").replace(" is free", " became free")
     return clip(title.removeprefix(event.host).removeprefix(":").strip(), TEXT_LETTERS)
 
 

@@ -109,4 +109,5 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _decoded(letters: str) -> list[float]:
-    return [100 * LEVELS.index(letter) / (len(LEVELS) - 1) for letter in letters if letter != " "]
+    known = letters.rpartition("~")[2]
+    return [100 * LEVELS.index(letter) / (len(LEVELS) - 1) for letter in known if letter != " "]

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Page
 
 STYLES = (
-    "theme.css icons.css page.css places.css summary.css picker.css toolbar.css host.css card.css tooltip.css"
-    " table.css history.css things.css kiosk.css print.css"
+    "theme.css levels.css icons.css page.css places.css summary.css question.css toolbar.css host.css"
+    " card.css tooltip.css table.css history.css things.css kiosk.css print.css"
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
 SCRIPTS = (
-    "data.js offers.js age.js places.js tooltip.js cards.js sorting.js search.js filter.js strip.js table.js"
-    " picker.js people.js visits.js theme.js copy.js chart.js history.js things.js gpu.js host.js user.js"
-    " job.js supply.js events.js refresh.js kiosk.js"
+    "data.js offers.js age.js places.js details.js tooltip.js dress.js cards.js sorting.js search.js"
+    " question.js filter.js strip.js table.js picker.js people.js visits.js theme.js copy.js chart.js"
+    " tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js refresh.js kiosk.js"
 ).split()
 
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
@@ -70,7 +70,7 @@ def render_page(page: Page, branding: Branding | None = None) -> str:
                 scripts=scripts,
                 policy=policy,
                 version=__version__,
-                build=hashlib.blake2s(policy.encode(), digest_size=6).hexdigest(),
+                build=_digest(policy),
             )
         )
     except TemplateError as error:
@@ -88,13 +88,18 @@ def _environment(own: Path | None = None) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["address"] = _address
+    environment.filters |= {"digest": _digest, "address": _address}
     return environment
 
 
 def _address(name: str) -> str:
     """A name as a part of a place's address, written as assets/places.js writes it."""
     return quote(name, safe=":!*'()~", errors="replace")
+
+
+def _digest(text: str) -> str:
+    """Changes when anything of the text does: the browser replaces what has changed."""
+    return hashlib.blake2s(text.encode(errors="replace"), digest_size=6).hexdigest()
 
 
 def _template_problem(error: TemplateError) -> str:

@@ -1,8 +1,8 @@
 """What the history adds to a page: since when, the last day of each card, who holds without working.
 
-A ribbon is the last 24 hours in slots of a quarter of an hour, as lines of an SVG: tall where the GPU was
-busy, striped where it was held idle, low where it was free, dotted where its host did not answer, nothing
-where there was no run. So it is read without colours as well. past_data.py has the numbers for the charts.
+A ribbon is the last 24 hours in slots of a quarter of an hour, drawn by assets/ribbons.js: tall where the GPU
+was busy, half as tall where it was held idle, low where it was free, dotted where its host did not answer,
+nothing where there was no run. So it is read without colours as well. past_data.py has the numbers of charts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpumon_static.publish.page.records import Bar, Card, Fact, IdleRow, Kind, LastCard, Ribbon, Since
+from gpumon_static.publish.page.records import Bar, Card, IdleRow, Kind, LastCard, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
 from gpumon_static.store.history.timelines import RIBBON_S, SLOT_S, GpuPast, Past, Span, runs
@@ -23,15 +23,15 @@ from gpumon_static.survey.owners import USER_LETTERS
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.pseudonyms import pseudonym
 from gpumon_static.text import clip, count, natural_key
-from gpumon_static.times import duration, utc_text
+from gpumon_static.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SLOTS = RIBBON_S // SLOT_S
+HALF_SLOT = SLOT_S // 2
 WORDS = {FREE: "free", BUSY: "busy", HELD: "held idle", UNKNOWN: "unknown", DOWN: "unknown"}
 STATE_LETTERS = {BUSY: "b", HELD: "h", FREE: "f", UNKNOWN: "u", DOWN: "u"}
-HEIGHTS = {"b": "3", "h": "3", "f": "5", "u": "5"}
 KINDS = {Kind.FREE: FREE, Kind.BUSY: BUSY, Kind.HELD: HELD}
 
 Who = Callable[[str], str]
@@ -74,16 +74,11 @@ class PastView:
     def _dressed(self, card: Card, gpu: GpuPast | None) -> Card:
         if gpu is None:
             return card
-        since = self._since(card, gpu)
-        facts = [Fact("Last 24 h", self.last_day(gpu))]
-        if since:
-            facts.insert(0, Fact("State", f"{card.word} for {duration(self._so_for(gpu))}"))
-        holder = card.holder
+        since, holder = self._since(card, gpu), card.holder
         if since and holder.is_unused:
-            holder = replace(holder, text=since.text, runtime="")
+            holder = holder._replace(text=since.text, runtime="")
             since = None
-        tooltip = replace(card.tooltip, facts=(*card.tooltip.facts[:-1], *facts, *card.tooltip.facts[-1:]))
-        return replace(card, since=since, holder=holder, ribbon=self.ribbon(gpu.spans), tooltip=tooltip)
+        return replace(card, since=since, holder=holder, ribbon=self.ribbon(gpu.spans))
 
     def _since(self, card: Card, gpu: GpuPast) -> Since | None:
         """Nothing where the page's data and the history do not agree."""
@@ -102,35 +97,19 @@ class PastView:
             since = max(since, gpu.taken_since)
         return self.past.now - since
 
-    def ribbon(self, spans: list[Span]) -> Ribbon:
+    def ribbon(self, spans: list[Span]) -> str:
+        """Runs of slots, from the oldest on; a space where there was no run."""
         start = self.first_slot * SLOT_S
-        drawn: dict[str, list[str]] = {}
-        pens: dict[str, int] = {}
+        drawn: list[str] = []
+        pen = 0
         for begin, end, span in runs(spans, start, self.past.now):
-            first, last = round((begin - start) / SLOT_S), round((end - start) / SLOT_S)
-            letter = STATE_LETTERS[span.state]
+            first, last = (begin - start + HALF_SLOT) // SLOT_S, (end - start + HALF_SLOT) // SLOT_S
             if last > first:
-                pen = pens.get(letter)
-                move = (
-                    f"M{first} {HEIGHTS[letter]}"
-                    if pen is None
-                    else f"m{first - pen} 0"
-                    if first > pen
-                    else ""
-                )
-                drawn.setdefault(letter, []).append(f"{move}h{last - first}")
-                pens[letter] = last
-        return Ribbon(tuple((letter, "".join(parts)) for letter, parts in sorted(drawn.items())))
-
-    def last_day(self, gpu: GpuPast) -> str:
-        """busy 14 h, free 9 h, unknown 1 h: the ribbon in words."""
-        start = self.past.now - RIBBON_S
-        seconds = dict.fromkeys(("busy", "held idle", "free", "unknown"), 0)
-        for begin, end, span in runs(gpu.spans, start, self.past.now):
-            seconds[WORDS[span.state]] += end - begin
-        seconds["unknown"] += RIBBON_S - sum(seconds.values())
-        told = [f"{word} {duration(length)}" for word, length in seconds.items() if length >= SLOT_S / 2]
-        return ", ".join(told)
+                if first > pen:
+                    drawn.append(f" {first - pen}")
+                drawn.append(f"{STATE_LETTERS[span.state]}{last - first}")
+                pen = last
+        return "".join(drawn)
 
     def down_for(self, host: str) -> str:
         since = self.past.down_since.get(host)
@@ -200,4 +179,4 @@ class PastView:
 def _clock(at: int, now: int) -> Since:
     """In UTC here; the browser knows the reader's zone."""
     then, today = (datetime.fromtimestamp(moment, UTC) for moment in (at, now))
-    return Since(since_words(then, today), utc_text(then))
+    return Since(since_words(then, today), f"{then:%Y-%m-%dT%H:%MZ}")

@@ -9,9 +9,11 @@ texts of one letter per point: 64 levels from nothing to `top`, a space where no
      "hosts": [[name, {"24h": [UTILIZATION, MEMORY], ...}], ...],
      "models": [[name, GPUs, {"24h": FREE, ...}, WEEK], ...],       WEEK: 168 letters from Monday 0:00 UTC on
      "hour": 490123, "users": [...],
-     "gpus": {"host-n1:0": [UTILIZATION, MEMORY, TEMPERATURE, POWER, most W, BANDS]}}
+     "gpus": [[[UTILIZATION, MEMORY, TEMPERATURE, POWER, most W, BANDS] or 0, ...], ...]}
 
-BANDS is [slot, user, slot, user, ...]: from that quarter of an hour on; -1 is no user.
+`gpus` has a list for each host, in the order of the other JSON block. A series that begins with a long gap
+has it as a number: "80~ABC" is 80 points of nothing, then three. BANDS is [slot, user, slot, user, ...]: from
+that quarter of an hour on; -1 is no user.
 """
 
 from __future__ import annotations
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import HostView
 
 LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+COARSE = "".join(LEVELS[min(63, (place + 1) // 4 * 4)] for place in range(64))
+"""Every fourth level, for what there are thousands of: half as much when packed."""
+MOST, BOTTOM = len(LEVELS) - 1, LEVELS[0]
+LONG_GAP = 4
+NOTHING = (0, 0, 0, 0)
 HOURS = 24
 TOP_C = 100.0
 MOST_OWNERS = 3
@@ -79,13 +86,16 @@ def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
     return [pool for pool in known if not pool.profile and (hosts is None or pool.host in hosts)]
 
 
-def letters(values: Series, top: float) -> str:
+def letters(values: Series, top: float, levels: str = LEVELS) -> str:
     """Known values are never a space; what is less than nothing is drawn at the bottom, frost for one."""
-    most = len(LEVELS) - 1
-    scale = most / top if top else 0
-    return "".join(
-        " " if value is None else LEVELS[max(0, min(most, int(value * scale + 0.5)))] for value in values
-    ).rstrip()
+    scale = MOST / top if top else 0
+    drawn = "".join(
+        [" " if value is None else levels[min(MOST, int(value * scale + 0.5))] if value > 0 else BOTTOM
+         for value in values]
+    ).rstrip()  # fmt: skip
+    known = drawn.lstrip()
+    gap = len(drawn) - len(known)
+    return f"{gap}~{known}" if gap > LONG_GAP else drawn
 
 
 def _first(name: str, now: int) -> int:
@@ -97,15 +107,16 @@ def past_levels(view: PastView, pools: Iterable[Pool]) -> dict[str, list[str]]:
     """Mean utilization and memory in use, in percent, of all GPUs of these pools."""
     found = {}
     for name, (_, count) in RANGES.items():
-        sums: dict[int, list[float]] = defaultdict(lambda: [0.0] * 4)
+        sums: dict[int, tuple[float, ...]] = {}
         for pool in pools:
             for number, point in view.past.ranges[name].get(pool, {}).items():
-                sums[number] = list(map(add, sums[number], point[:4]))
+                before = sums.get(number)
+                sums[number] = point[:4] if before is None else tuple(map(add, before, point))
         if not sums:
             found[name] = ["", ""]
             continue
         first = _first(name, view.past.now)
-        rows = [sums.get(first + place, [0.0] * 4) for place in range(count)]
+        rows = [sums.get(first + place, NOTHING) for place in range(count)]
         found[name] = [
             letters([worked / measured if measured else None for worked, measured, _, _ in rows], 100),
             letters([100 * used / total if total else None for _, _, used, total in rows], 100),
@@ -154,14 +165,15 @@ def _week(past: Past, pools: list[Pool], size: int) -> Series:
     return [sums[place][0] / sums[place][1] * size if sums[place][1] else None for place in range(168)]
 
 
-def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> dict[str, list[Any]]:
-    found = {}
-    for host in hosts:
-        for card in host.cards:
-            gpu = view.past.gpus.get((host.full_name, card.index))
-            if gpu and gpu.hours:
-                found[card.anchor] = _gpu(view, gpu, users)
-    return found
+def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> list[list[Any]]:
+    known = view.past.gpus
+    return [
+        [
+            _gpu(view, gpu, users) if (gpu := known.get((host.full_name, card.index))) and gpu.hours else 0
+            for card in host.cards
+        ]
+        for host in hosts
+    ]
 
 
 def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[Any]:
@@ -172,8 +184,8 @@ def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[Any]:
     return [
         letters(utilization, 100),
         letters(memory, gpu.memory_total or 0),
-        letters(temperature, TOP_C),
-        letters(power, most_w),
+        letters(temperature, TOP_C, COARSE),
+        letters(power, most_w, COARSE),
         round(most_w),
         _bands(view, gpu, users),
     ]

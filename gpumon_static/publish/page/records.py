@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import blake2s
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpumon_static.text import natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.thing_records import HealthView, JobRow, SupplyView
 
 WIDEST = 8
 """Columns of the page on the widest screen; page.css knows it too."""
+
+
+MOST_MARKS = 24
+"""On the tile of a model; more are a bar."""
+MOST_NAMED_HOSTS = 150
 
 
 class Kind(StrEnum):
@@ -30,8 +36,14 @@ class Kind(StrEnum):
     WAITING = "waiting"
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+TAKEN_KINDS = (Kind.BUSY, Kind.HELD)
+
+
+def _levels(utilization: int | None, memory: int | None) -> str:
+    return f" u{'x' if utilization is None else utilization} m{'x' if memory is None else memory}"
+
+
+class Quantity(NamedTuple):
     number: str
     unit: str = ""
 
@@ -47,44 +59,46 @@ class Moment:
     is_old: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     percent: int | None
     """Of the bar that is filled; None is an empty, dashed bar."""
     quantity: Quantity
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     label: str
     value: str
     can_copy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class UserRow:
+class UserRow(NamedTuple):
     name: str
     is_name: bool
     """False for words of ours in the place of a name, such as "ended process"."""
-    memory: Quantity
-    processes: str
+    memory_mib: int | None
+    """Of those of the processes that report it."""
+    is_least: bool
+    """Some do not."""
+    processes: int
+
+    @property
+    def gigabytes(self) -> str:
+        return "" if self.memory_mib is None else f"{self.memory_mib / 1024:.1f} GB"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
+class ProcessRow(NamedTuple):
     pid: int
     user: str
     is_name: bool
     name: str
-    memory: Quantity
-    runtime: str
+    memory_mib: int | None
+    elapsed_s: int | None
     job: str | None
     is_gone: bool
     command_line: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FaultRow:
+class FaultRow(NamedTuple):
     """A rule of health that this GPU does not pass."""
 
     word: str
@@ -94,9 +108,9 @@ class FaultRow:
     """False for a notice: nothing is broken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tooltip:
-    title: str
+class Tooltip(NamedTuple):
+    """What the browser cannot work out from the other numbers of a card; details.js makes elements of it."""
+
     model: str
     users: tuple[UserRow, ...]
     more_users: int
@@ -104,12 +118,15 @@ class Tooltip:
     more_processes: int
     no_processes: str | None
     """The sentence in the place of an empty list."""
+    uuid: str | None
+    fan_percent: float | None
+    power_limit_w: float | None
     facts: tuple[Fact, ...]
+    """Only those that few cards have."""
     faults: tuple[FaultRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """The last line of a card: who has it, and since when."""
 
     text: str
@@ -118,10 +135,11 @@ class Holder:
     runtime: str
     is_unused: bool = False
     """Nothing runs there, and the words only say so."""
+    is_nobody: bool = False
+    """The words are in the place of a user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(NamedTuple):
     """What the browser needs of a card to search, sort and pick; bare, where `Card` has the words."""
 
     utilization: float | None
@@ -139,20 +157,12 @@ class Numbers:
     """Free, healthy, and something can be run on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(NamedTuple):
     """The words on a card: idle 9 h, since 09:10."""
 
     text: str
     iso: str | None = None
     """Where the words are a time of day, which is another one where the reader is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ribbon:
-    """The last 24 hours of a card: for each state a letter and the path of its lines."""
-
-    paths: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +176,11 @@ class LastCard:
     memory: Bar
     holder: str
     age: str
-    ribbon: Ribbon
+    ribbon: str
+
+    @property
+    def levels(self) -> str:
+        return _levels(self.utilization.percent, self.memory.percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +200,35 @@ class Card:
     shared: str = ""
     """Whose memory it is, where that is not its own."""
     since: Since | None = None
-    ribbon: Ribbon | None = None
+    ribbon: str = ""
+    """The last 24 hours, as runs of slots in one state: f12b40, free for 12, then busy for 40."""
+
+    @property
+    def levels(self) -> str:
+        """Its bars as classes, which levels.css gives a width: elements and styles cost more."""
+        return _levels(self.utilization.percent, self.memory.percent)
+
+    @property
+    def who(self) -> str:
+        """Beside the sign of its state: who has it, else the state itself."""
+        if self.kind in TAKEN_KINDS and not self.holder.is_nobody:
+            return f"{self.holder.text} {self.holder.more}".rstrip()
+        return self.word
+
+    @property
+    def when(self) -> str:
+        """The last line: its state in words, and for how long or since when."""
+        if self.kind not in TAKEN_KINDS or self.holder.is_nobody:
+            return self.since.text if self.since else self.holder.text
+        if self.since:
+            return f"busy {self.since.text}" if self.since.iso else self.since.text
+        return f"{self.word}, {self.holder.runtime}" if self.holder.runtime else self.word
+
+    @property
+    def title(self) -> str:
+        """Users and memory, for readers without JavaScript."""
+        users = ", ".join(f"{user.name} {user.gigabytes}" for user in self.tooltip.users)
+        return f"{users} + {self.tooltip.more_users} more" if self.tooltip.more_users else users
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +248,10 @@ class Meter:
     label: str
     bar: Bar
     is_full: bool = False
+
+    @property
+    def level(self) -> str:
+        return "" if self.bar.percent is None else f" u{self.bar.percent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,15 +296,37 @@ class HostView:
     """Of a host that does not answer; they count nowhere."""
 
     @property
+    def about(self) -> str:
+        """3 of 8 free · vision · driver 550.90 · CUDA 12.4"""
+        facts = (
+            f"{fact.value} {fact.label}" if fact.label == "CPUs" else f"{fact.label} {fact.value}"
+            for fact in self.machine
+        )
+        return " · ".join(filter(None, (self.summary, self.group, *self.software, *facts)))
+
+    @property
+    def in_short(self) -> str:
+        """3 of 8 free, or why there is nothing to count."""
+        return self.summary or (self.notice.word if self.notice else self.cards[0].word)
+
+    def name_in(self, group: str) -> str:
+        """vision-01 in the group vision is 01."""
+        rest = self.name.removeprefix(f"{group}-")
+        return rest if group and rest else self.name
+
+    @property
+    def block(self) -> str:
+        """As one mark among a thousand: how much of it is free."""
+        if not self.cards:
+            return self.notice.kind if self.notice else "waiting"
+        free = sum(card.kind is Kind.FREE for card in self.cards)
+        return f"u{round(100 * free / len(self.cards))}"
+
+    @property
     def pips(self) -> list[tuple[Kind, int]]:
         """Its GPUs as runs of the same kind, in order: 3 free, 1 busy, 4 free."""
         kinds = [card.kind for card in self.cards] or ([self.notice.kind] if self.notice else [])
         return [(kind, len(list(run))) for kind, run in groupby(kinds)]
-
-    @property
-    def digest(self) -> str:
-        """Changes when anything of the host does: the browser replaces what has changed."""
-        return blake2s(repr(self).encode(errors="replace"), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +337,13 @@ class ModelCount:
     bar: Bar
     memory: str
     """That of the free ones together: 160 GB free"""
+
+    @property
+    def marks(self) -> tuple[tuple[str, int], ...]:
+        """One for each GPU, the free ones first; none where there are too many to count them."""
+        if self.total > MOST_MARKS:
+            return ()
+        return tuple(run for run in (("free", self.free), ("rest", self.total - self.free)) if run[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +414,7 @@ class UsageRow:
 @dataclass(frozen=True, slots=True)
 class HistoryView:
     idle: tuple[IdleRow, ...]
+    """Longest first."""
     idle_after: str
     usage: tuple[UsageRow, ...]
     summaries: tuple[tuple[str, str], ...]
@@ -388,6 +464,19 @@ class Page:
     health: HealthView | None = None
     things: str = "{}"
     """JSON for the panels of the browser, escaped for a script element."""
+
+    @property
+    def is_crowd(self) -> bool:
+        """Too many hosts for a name and marks each on the strip."""
+        return len(self.hosts) > MOST_NAMED_HOSTS
+
+    @property
+    def strip(self) -> list[tuple[str, list[HostView]]]:
+        """The hosts by group, those without one last."""
+        groups: dict[str, list[HostView]] = {}
+        for host in self.hosts:
+            groups.setdefault(host.group or "", []).append(host)
+        return sorted(groups.items(), key=lambda item: (not item[0], natural_key(item[0])))
 
     @property
     def worries(self) -> int:

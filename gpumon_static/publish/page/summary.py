@@ -41,10 +41,10 @@ def build_models(hosts: Iterable[SurveyedHost]) -> tuple[ModelCount, ...]:
     whole: list[_Counted] = []
     cut: list[_Counted] = []
     for host in hosts:
-        for gpu in host.gpus:
+        for gpu, state in zip(host.gpus, host.states, strict=True):
             model = short_model(gpu.name)
             largest[model] = max(largest.get(model, 0), gpu.memory_total_mib or 0)
-            whole.append((model, host.state_of(gpu), _free_mib(gpu)))
+            whole.append((model, state, _free_mib(gpu)))
         cut += [(slice_model(p.mig, p.gpu), p.state, _free_mib(p.mig)) for p in host.places() if p.mig]
     by_memory = sorted(largest, key=lambda model: (-largest[model], natural_key(model)))
     by_name = sorted({model for model, _, _ in cut}, key=natural_key)

@@ -1,6 +1,6 @@
 """What the browser opens hosts, users, jobs and events from: one JSON block, read by assets/things.js.
 
-    {"jobs": [[address, id, users, program, [[host, GPUs, [card, ...]], ...], %, MiB, since s], ...],
+    {"jobs": [[address, is an id, users, program, [[host, card, ...], ...], %, MiB, since s], ...],
      "usage": [[user, [[GPU h, idle h, efficiency %], ...]], ...],             24 h, 7 d, 30 d
      "used": {host: [[user, GPU h, idle h], ...]},                             30 d, most first
      "kinds": ["host-down", ...], "events": [[at s, kind, host, what], ...],   newest first
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from gpumon_static.survey.survey import Survey
 
 HOUR = 3600
-MOST_LETTERS = 250_000
-MOST_JOBS = 2000
+MOST_LETTERS = 100_000
+MOST_JOBS = 1500
 MOST_USERS_OF_A_HOST = 6
-COARSER = (1, 2, 4, 8, 16, 24)
+COARSER = (1, 2, 4, 6, 8, 12, 16, 24)
 """Points that become one."""
 
 Series = dict[int, tuple[float | None, ...]]
@@ -72,10 +72,10 @@ def _job(job: Job, places: dict[str, int]) -> list[Any]:
         cards[host].append(gpu)
     return [
         job.address,
-        job.id,
+        int(job.id is not None),
         job.users,
         job.program,
-        [[places[host], gpus, cards[host]] for host, gpus in job.by_host],
+        [[places[host], *there] for host, there in cards.items()],
         None if job.utilization is None else round(job.utilization),
         None if job.memory_mib is None else round(job.memory_mib),
         None if job.since is None else int(job.since.timestamp()),

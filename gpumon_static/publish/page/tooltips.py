@@ -9,14 +9,13 @@ from gpumon_static import rules
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice, Process
-from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Quantity, Tooltip, UserRow
-from gpumon_static.publish.page.words import NOT_KNOWN, memory, memory_of, percent, power_of, rounded
+from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Tooltip, UserRow
+from gpumon_static.publish.page.words import memory
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.owners import USER_LETTERS, Owner, by_owner, owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.state import Slice, ghost_mib, gone_mib
 from gpumon_static.text import DASH, clip, count
-from gpumon_static.times import duration
 
 MOST_ROWS = 10
 SHARED = "shared with the CPU"
@@ -26,33 +25,38 @@ LINE_LETTERS = 200
 
 
 def build_tooltip(
-    host: str,
-    gpu: Gpu,
-    cut: Slice | None = None,
-    tier: Tier = Tier.NAMES,
-    busy: BusyConfig | None = None,
-    jobs: Sequence[Job] = (),
+    gpu: Gpu, cut: Slice | None, tier: Tier, busy: BusyConfig, jobs: Sequence[Job] = ()
 ) -> Tooltip:
     mig = cut.mig if cut else None
     processes = mig.processes if mig else gpu.processes
-    owners = by_owner(processes)
+    owners = by_owner(processes) if processes else []
     counted = _counted(len(processes), len(owners)) if tier is Tier.COUNTS and processes else None
     if counted:
         processes, owners = (), []
-    ranked = sorted(processes, key=lambda p: (p.memory_mib is None, -(p.memory_mib or 0), p.pid))
-    title = f"{host} · GPU {gpu.index}"
-    ghosts = _ghost_facts(gpu, cut, busy or BusyConfig())
+    ranked = sorted(processes, key=_by_memory) if len(processes) > 1 else processes
+    uuid = mig.uuid if mig else gpu.uuid
     return Tooltip(
-        title=f"{title} · slice {mig.index}" if mig else title,
         model=clip(gpu.name or "unknown model", TEXT_LETTERS),
-        users=tuple(_user_row(who, held) for who, held in owners[:MOST_ROWS]),
+        users=tuple([_user_row(who, held) for who, held in owners[:MOST_ROWS]]),
         more_users=max(0, len(owners) - MOST_ROWS),
-        processes=tuple(_process_row(p) for p in ranked[:MOST_ROWS]),
+        processes=tuple([_process_row(p) for p in ranked[:MOST_ROWS]]),
         more_processes=max(0, len(ranked) - MOST_ROWS),
         no_processes=None if processes else counted or _no_processes(gpu),
-        facts=(*_job_facts(jobs), *_memory_facts(gpu, mig, tier), *ghosts, *_board_facts(gpu, mig)),
-        faults=_fault_rows(gpu),
+        uuid=clip(uuid, TEXT_LETTERS) if uuid else None,
+        fan_percent=gpu.fan_percent,
+        power_limit_w=gpu.power_limit_w,
+        facts=(
+            *_job_facts(jobs),
+            *_own_number(gpu),
+            *_slice_facts(gpu, mig, tier),
+            *_ghost_facts(gpu, cut, busy),
+        ),
+        faults=_fault_rows(gpu) if gpu.faults else (),
     )
+
+
+def _by_memory(process: Process) -> tuple[bool, float, int]:
+    return process.memory_mib is None, -(process.memory_mib or 0), process.pid
 
 
 def _fault_rows(gpu: Gpu) -> tuple[FaultRow, ...]:
@@ -73,31 +77,24 @@ def _counted(processes: int, users: int) -> str:
 
 
 def _user_row(who: Owner, processes: Sequence[Process]) -> UserRow:
-    return UserRow(who[0], who[1], _sum(processes), count_of_processes(len(processes)))
+    known = [p.memory_mib for p in processes if p.memory_mib is not None]
+    total = round(sum(known)) if known else None
+    return UserRow(who.name, who.is_name, total, 0 < len(known) < len(processes), len(processes))
 
 
 def count_of_processes(number: int) -> str:
     return count(number, "process", "processes")
 
 
-def _sum(processes: Sequence[Process]) -> Quantity:
-    known = [p.memory_mib for p in processes if p.memory_mib is not None]
-    if not known:
-        return NOT_KNOWN
-    total = memory(sum(known))
-    return total if len(known) == len(processes) else Quantity(f"≥ {total.number}", total.unit)
-
-
 def _process_row(process: Process) -> ProcessRow:
     user, is_name = owner(process)
-    user = clip(user, USER_LETTERS)
     return ProcessRow(
         pid=process.pid,
-        user=user,
+        user=clip(user, USER_LETTERS),
         is_name=is_name,
         name=clip(process.name or DASH, TEXT_LETTERS),
-        memory=memory(process.memory_mib),
-        runtime=duration(process.elapsed_s),
+        memory_mib=None if process.memory_mib is None else round(process.memory_mib),
+        elapsed_s=process.elapsed_s,
         job=clip(process.job, TEXT_LETTERS) if process.job else None,
         is_gone=process.state == GONE,
         command_line=clip(process.command_line, LINE_LETTERS) if process.command_line else None,
@@ -110,27 +107,26 @@ def _no_processes(gpu: Gpu) -> str:
     return "No processes."
 
 
-def _memory_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
-    used, total = (
-        (mig.memory_used_mib, mig.memory_total_mib) if mig else (gpu.memory_used_mib, gpu.memory_total_mib)
-    )
-    free = total - used if used is not None and total is not None else None
-    facts = [Fact("Memory free", str(memory_of(free, total)) if free is not None else DASH)]
-    if gpu.memory_shared:
-        facts.append(Fact("Memory", SHARED))
-    if mig and mig.profile:
-        facts.append(Fact("Profile", clip(mig.profile, USER_LETTERS)))
+def _job_facts(jobs: Sequence[Job]) -> list[Fact]:
+    """Of jobs that run elsewhere too."""
+    return [Fact("Part of a job", job.size) for job in jobs[:MOST_JOBS] if len(job.places) > 1]
+
+
+def _own_number(gpu: Gpu) -> list[Fact]:
+    if not gpu.device:
+        return []
+    return [Fact(f"{vendor_of(gpu.vendor).word}'s number", clip(gpu.device, USER_LETTERS))]
+
+
+def _slice_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
+    facts = [Fact("Memory", SHARED)] if gpu.memory_shared else []
+    facts += [Fact("Profile", clip(mig.profile, USER_LETTERS))] if mig and mig.profile else []
     if gpu.slices and gpu.processes:
         names = [name for (name, _), _ in by_owner(gpu.processes)]
         listed = ", ".join(names[:3]) + (f" + {len(names) - 3} more" if len(names) > 3 else "")
         listed = count(len(names), "user") if tier is Tier.COUNTS else listed
         facts.append(Fact("In no slice", f"{count_of_processes(len(gpu.processes))} of {listed}"))
     return facts
-
-
-def _job_facts(jobs: Sequence[Job]) -> list[Fact]:
-    """Of jobs that run elsewhere too."""
-    return [Fact("Part of a job", job.size) for job in jobs[:MOST_JOBS] if len(job.places) > 1]
 
 
 def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
@@ -146,17 +142,3 @@ def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
     if cut:
         facts.append(Fact("Utilization", "not reported per slice"))
     return facts
-
-
-def _board_facts(gpu: Gpu, mig: MigDevice | None) -> list[Fact]:
-    uuid = mig.uuid if mig else gpu.uuid
-    own = (
-        [Fact(f"{vendor_of(gpu.vendor).word}'s number", clip(gpu.device, USER_LETTERS))] if gpu.device else []
-    )
-    return [
-        *own,
-        Fact("Temperature", str(rounded(gpu.temperature_c, "°C"))),
-        Fact("Fan", str(percent(gpu.fan_percent))),
-        Fact("Power", str(power_of(gpu.power_w, gpu.power_limit_w))),
-        Fact("UUID", clip(uuid, TEXT_LETTERS) if uuid else DASH, can_copy=uuid is not None),
-    ]

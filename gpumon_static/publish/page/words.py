@@ -31,12 +31,6 @@ def memory_of(used_mib: float | None, total_mib: float | None) -> Quantity:
     return Quantity(f"{_gigabytes(used_mib)} / {_gigabytes(total_mib)}", "GB")
 
 
-def power_of(used_w: float | None, limit_w: float | None) -> Quantity:
-    if used_w is None or limit_w is None:
-        return rounded(used_w, "W")
-    return Quantity(f"{used_w:.0f} / {limit_w:.0f}", "W")
-
-
 def share(part: float | None, whole: float | None) -> int | None:
     """Percent of a bar that is filled, from 0 to 100."""
     if part is None or not whole:

@@ -44,7 +44,7 @@ SUPPLY_DAYS = {"7d": 7, "30d": 30, "90d": 90, "1y": 365}
 MOST_GPU_DAYS = 500_000
 """In which who held what idle is looked up for the page: some tenths of a second."""
 YEAR = 365 * DAY
-MOST_EVENTS = 2000
+MOST_EVENTS = 1000
 
 
 class Span(NamedTuple):

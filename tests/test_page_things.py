@@ -1,0 +1,371 @@
+"""Hosts, users and jobs as panels; the tabs People, Supply and Health: what a reader gets in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gpumon_static.commands.keep import keep
+from gpumon_static.config.settings import Config, PathsConfig
+from gpumon_static.model import Disk, Fault, HostReading, Machine
+from gpumon_static.publish.page import records
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.things_data import MOST_LETTERS
+from gpumon_static.publish.page.view import build_page
+from gpumon_static.store.history import timelines
+from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.machines import MachinePoints
+from gpumon_static.survey.jobs import find_jobs
+from gpumon_static.survey.supply import supply_rows
+from gpumon_static.survey.survey import build_survey
+from gpumon_static.terminal.supply import supply_report
+from tests.browser import OpenPage
+from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, process, reading
+from tests.test_page_axe import violations
+
+DAYS = 5
+STEP_MIN = 60
+NOW = READ_AT + timedelta(days=DAYS)
+MACHINE = Machine(
+    cpu_count=64,
+    load_1m=12.5,
+    cpu_utilization=40.0,
+    ram_total_mib=512 * 1024.0,
+    ram_used_mib=128 * 1024.0,
+    uptime_s=90000,
+    disks=(Disk("/", 10.0, 100.0), Disk("/data", 950.0, 1000.0)),
+)
+
+
+def lab_at(hour: int) -> list[HostReading]:
+    """A job of jonas over two hosts, a GPU that mira holds idle, a host that went down, a fault that came."""
+    at = READ_AT + timedelta(hours=hour)
+    age = int((at - READ_AT).total_seconds()) + 7200
+    member = [
+        process(pid, user="jonas", name="/usr/bin/python3", job="slurm:8841", elapsed_s=age)
+        for pid in range(3)
+    ]
+    idle = gpu(
+        2, memory_used_mib=20480.0, processes=(process(9, user="mira", name="jupyter", elapsed_s=age),)
+    )
+    sick = (Fault("ecc-errors", "uncorrected: 2"),) if hour > 100 else ()
+    both = [
+        reading(
+            "vision-01",
+            [busy_gpu(0, processes=(member[0],)), busy_gpu(1, processes=(member[1],)), idle],
+            machine=MACHINE,
+        ),
+        reading(
+            "vision-02",
+            [busy_gpu(0, uuid="GPU-v2", processes=(member[2],)), gpu(1, uuid="GPU-v3", faults=sick)],
+            machine=MACHINE,
+            driver_version="535.183.01",
+        ),
+        failed("vision-03") if hour > 110 else reading("vision-03", [gpu(0, uuid="GPU-w", name="Tesla T4")]),
+    ]
+    return [replace(one, fetched_at=at) for one in both]
+
+
+def lab_config(directory: Path, users: str = "names") -> Config:
+    hosts = [
+        host_config("vision-01", group="vision", note="ask first by day"),
+        host_config("vision-02", group="vision"),
+        host_config("vision-03", group="teaching"),
+    ]
+    setup = replace(config(*hosts), paths=PathsConfig(directory, directory))
+    return replace(setup, site=replace(setup.site, users=users, interval=STEP_MIN * 60))
+
+
+@contextmanager
+def kept_lab() -> Iterator[tuple[Config, timelines.Past]]:
+    with TemporaryDirectory() as directory:
+        setup = lab_config(Path(directory))
+        said: list[str] = []
+        for hour in range(DAYS * 24 + 1):
+            readings = lab_at(hour)
+            keep(setup, readings, readings, readings[0].fetched_at, said.append)
+        assert said == []
+        with open_history(setup.history_path) as connection:
+            yield setup, timelines.read(connection, NOW, setup.groups)
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[tuple[Config, timelines.Past]]:
+    with kept_lab() as lab:
+        yield lab
+
+
+def page_of(kept: tuple[Config, timelines.Past], users: str = "names", **more: Any) -> records.Page:
+    setup, past = kept
+    setup = replace(setup, site=replace(setup.site, users=users))
+    return build_page(lab_at(DAYS * 24), setup, NOW, key=b"k" * 32, past=past, **more)
+
+
+def opened(open_page: OpenPage, kept: tuple[Config, timelines.Past], place: str, **more: Any) -> Page:
+    page = open_page(render_page(page_of(kept, reports=["2025-10"])), at=NOW, **more)
+    page.page.goto(f"{page.page.url}#{place}")
+    page.page.reload()
+    assert page.problems == []
+    return page.page
+
+
+# Jobs
+
+
+def test_page_and_survey_have_the_same_jobs(kept: tuple[Config, timelines.Past]) -> None:
+    page = page_of(kept)
+    jobs = find_jobs(build_survey(lab_at(DAYS * 24), kept[0], NOW)).all
+    assert [(row.address, row.size) for row in page.jobs] == [(job.address, job.size) for job in jobs]
+    data = json.loads(page.things)["jobs"]
+    assert [row[0] for row in data] == [job.address for job in jobs]
+    (first, *_) = page.jobs
+    assert (first.id, first.users, first.size) == ("slurm:8841", ("jonas",), "3 GPUs on 2 hosts")
+    assert [(short, gpus) for _, short, gpus in first.places] == [("vision-01", "0, 1"), ("vision-02", "0")]
+
+
+def test_a_card_says_that_it_is_part_of_a_job(kept: tuple[Config, timelines.Past]) -> None:
+    facts = [
+        [fact.value for fact in card.tooltip.facts if fact.label == "Part of a job"]
+        for host in page_of(kept).hosts
+        for card in host.cards
+    ]
+    assert facts == [["3 GPUs on 2 hosts"], ["3 GPUs on 2 hosts"], [], ["3 GPUs on 2 hosts"], []]
+
+
+def test_a_job_opens_by_its_address(open_page: OpenPage, kept: tuple[Config, timelines.Past]) -> None:
+    page = opened(open_page, kept, "people")
+    page.locator(".jobs a", has_text="python3").first.click()
+    assert page.url.endswith("#job/slurm:8841")
+    expect(page.locator("#thing-title")).to_have_text("python3 · slurm:8841")
+    expect(page.locator("#thing .list tbody tr")).to_have_count(3)
+    expect(page.locator("#thing .facts")).to_contain_text("3 GPUs on 2 hosts")
+    page.locator("#thing .facts a", has_text="jonas").click()
+    expect(page.locator("#thing-title")).to_have_text("jonas")
+    page.go_back()
+    expect(page.locator("#thing-title")).to_have_text("python3 · slurm:8841")
+
+
+def test_a_link_to_a_job_of_the_minute_before_is_still_valid(open_page: OpenPage) -> None:
+    """As tests/test_jobs.py has it for Python."""
+    pair = [busy_gpu(n, processes=(process(n, name="train", elapsed_s=3600),)) for n in range(2)]
+    text = render_page(build_page([reading("n1", pair)], config("n1"), READ_AT))
+    page = open_page(text, at=READ_AT).page
+    minutes = {minute: page.evaluate(f"gpumon.things.job('alice,train,2025-11-14T08:{minute}Z')?.address ?? null")
+               for minute in ("07", "09", "10", "11", "13")}  # fmt: skip
+    assert minutes == {"07": None, "13": None} | dict.fromkeys(
+        ("09", "10", "11"), "alice,train,2025-11-14T08:10Z"
+    )
+    assert page.evaluate("gpumon.things.job('alice,train,tomorrow')") is None
+    assert page.evaluate("gpumon.things.job('bob,train,2025-11-14T08:10Z')") is None
+
+
+# Hosts and users
+
+
+def test_a_host_opens_with_its_past_its_users_and_what_happened(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    page = opened(open_page, kept, "host/vision-01")
+    body = page.locator("#thing .thing-body")
+    expect(body.locator(".note")).to_have_text("ask first by day")
+    expect(body.locator(".facts")).to_contain_text("550.90.07")
+    expect(body.locator(".facts")).to_contain_text(re.compile(r"Answered, 30 d\s*100 %"))
+    titles = body.locator(".panel-charts h4")
+    names = ["GPU utilization", "GPU memory", "CPU", "RAM", "Fullest disk", "Load"]
+    expect(titles).to_have_text([re.compile(f"^{name}") for name in names])
+    expect(titles.nth(4)).to_contain_text("at most 95 %")
+    expect(titles.nth(5)).to_contain_text("at most 12.5")
+    page.get_by_label("7 d", exact=True).last.check()
+    expect(titles.nth(2)).to_contain_text("40 % on average")
+    expect(body.get_by_role("region", name="Table of users")).to_contain_text("jonas")
+    page.goto(f"{page.url.partition('#')[0]}#host/vision-03")
+    expect(body.get_by_role("region", name="Table of events")).to_contain_text("gives no data: timeout")
+
+
+def test_a_user_opens_with_gpus_jobs_bands_and_hours(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    page = opened(open_page, kept, "user/mira")
+    body = page.locator("#thing .thing-body")
+    expect(body.locator(".summary-line")).to_have_text("1 GPU · 1 host")
+    expect(body.locator(".held-bands")).to_have_attribute(
+        "aria-label", re.compile("vision-01 2 for 23 h|1 d")
+    )
+    rows = body.get_by_role("region", name="Table of GPU hours").locator("tbody tr")
+    expect(rows).to_have_text([re.compile(r"24 h24\.2 h24\.2 h0 %"), re.compile("7 d"), re.compile("30 d")])
+    page.evaluate("localStorage.setItem('gpumon.me', 'mira')")
+    page.reload()
+    expect(page.locator("#thing-title")).to_have_text("mira (you)")
+
+
+def test_what_the_page_does_not_know_says_so(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    for place in ("host/nowhere", "user/nobody", "job/slurm:1", "job/,,"):
+        page = opened(open_page, kept, place)
+        expect(page.locator("#thing .thing-body")).to_contain_text("knows nothing of it")
+
+
+# Supply
+
+
+def test_supply_says_what_the_terminal_says(kept: tuple[Config, timelines.Past]) -> None:
+    """For each range: the words, and each share rounded."""
+    page = page_of(kept)
+    assert page.supply
+    assert [table.key for table in page.supply.tables] == ["7d", "30d", "90d", "1y"]
+    for table in page.supply.tables:
+        whole, by_group = kept[1].supply[table.key]
+        for lines, answer, grouped in ((table.lines, whole, False), (table.group_lines, by_group, True)):
+            report = supply_report(supply_rows(answer), by_group=grouped)
+            told = [
+                dict(zip([column.name for column in report.columns], row, strict=True)) for row in report.rows
+            ]
+            assert len(lines) == len(told) > 1
+            for line, row in zip(lines, told, strict=True):
+                assert (line.model, line.gpus, line.words) == (row["model"], row["gpus"], row["words"])
+                for shown, key in ((line.busy, "busy"), (line.held, "held_idle"), (line.coverage, "coverage"),
+                                   (line.none_free, "none_free"), (line.two, "two_free")):  # fmt: skip
+                    exact = row[f"{key}_percent"]
+                    assert shown == "–" if exact is None else abs(float(shown) - float(str(exact))) <= 0.55
+
+
+def test_supply_shows_one_period_and_the_worst_hour_in_the_readers_zone(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    page = opened(open_page, kept, "supply")
+    expect(page.locator(".supply-range:visible")).to_have_count(1)
+    expect(page.locator(".supply-range:visible .told").first).to_contain_text("5 days")
+    page.locator(".supply").get_by_label("1 y", exact=True).check()
+    assert "supply=1y" in page.url
+    page.reload()
+    expect(page.locator(".supply-range:visible")).to_have_attribute("data-range", "1y")
+    expect(page.locator(".reports a")).to_have_attribute("href", "reports/2025-10.html")
+
+
+def test_worst_hours_are_moved_to_the_readers_zone(open_page: OpenPage) -> None:
+    """The collector is in UTC + 1, the reader in New York."""
+    cell = '<section class="supply" data-offset="60"><div class="supply-range" data-range="30d"><i data-hour="{}">'
+    text = render_page(build_page([], config("n1"), READ_AT))
+    for hour, expected in ((0, "Sun 18 h"), (30, "Tue 0 h"), (167, "Sun 17 h")):
+        html = text.replace("</main>", cell.format(hour) + "</i></div></section></main>")
+        page = open_page(html, timezone_id="America/New_York", at=READ_AT).page
+        assert page.locator("[data-hour]").text_content() == expected
+
+
+# Health
+
+
+def test_health_lists_everything_that_needs_a_hand(kept: tuple[Config, timelines.Past]) -> None:
+    health = page_of(kept).health
+    assert health
+    assert [(row.host, row.status, row.down) for row in health.down] == [("vision-03", "timeout", "9 h")]
+    assert [(row.host, row.gpu, row.word) for row in health.faults] == [
+        ("vision-02", "1", "ECC errors (uncorrected: 2)")
+    ]
+    assert [(row.host, row.mount, row.percent) for row in health.disks] == [
+        ("vision-01", "/data", 95),
+        ("vision-02", "/data", 95),
+    ]
+    assert [(row.group, row.version, row.named) for row in health.drivers] == [
+        ("vision", "535.183.01", "vision-02"),
+        ("vision", "550.90.07", "vision-01"),
+    ]
+    assert [(row.host, row.share) for row in health.availability] == [("vision-03", "92.5")]
+    assert health.always_up == 2
+    assert [(row.kind, row.host) for row in health.events] == [
+        ("host-down", "vision-03"),
+        ("gpu-fault", "vision-02"),
+    ]
+
+
+def test_events_are_chosen_by_host_kind_and_time(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    page = opened(open_page, kept, "health")
+    rows = page.locator("#events-list tbody tr")
+    expect(rows).to_have_count(2)
+    page.get_by_label("Kind", exact=True).select_option("gpu-fault")
+    expect(rows).to_have_text([re.compile("vision-02GPU 1: ECC errors")])
+    page.locator("#events").get_by_label("Host").select_option("vision-03")
+    expect(page.locator("#events-chart")).to_have_text("Nothing happened in this time.")
+
+
+@pytest.mark.parametrize("users", ["pseudonyms", "counts"])
+def test_other_tiers_show_no_more_here_than_elsewhere(
+    kept: tuple[Config, timelines.Past], users: str
+) -> None:
+    text = repr(page_of(kept, users))
+    for secret in ("jonas", "mira", "8841", "within 10 s", "uncorrected", "/data"):
+        assert secret not in text, secret
+    if users == "counts":
+        assert json.loads(page_of(kept, users).things)["used"] == {}
+        assert "python3" not in text
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_place_has_violations(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past], theme: str
+) -> None:
+    page = opened(open_page, kept, "people", color_scheme=theme, reduced_motion="reduce")
+    for place in (
+        "people",
+        "supply",
+        "health",
+        "host/vision-01",
+        "host/vision-03",
+        "user/jonas",
+        "job/slurm:8841",
+    ):
+        page.goto(f"{page.url.partition('#')[0]}#{place}")
+        page.wait_for_timeout(50)
+        assert violations(page) == [], place
+
+
+def test_without_javascript_all_tables_are_there(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    page = open_page(render_page(page_of(kept)), java_script_enabled=False).page
+    for selector in (".jobs", ".supply-range[data-range='1y']", ".down", ".faults", ".disks", ".drivers",
+                     ".availability", "#events-list"):  # fmt: skip
+        expect(page.locator(f"{selector} table").first).to_be_visible()
+
+
+def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, timelines.Past]) -> None:
+    setup, past = kept
+    names = [f"h{number}" for number in range(600)]
+    for count in (3, 600):
+        points: dict[str, dict[str, MachinePoints]] = {
+            key: {
+                name: {NOW_POINT[key] - n: (50.0, 50.0, 50.0, 1.0) for n in range(size)}
+                for name in names[:count]
+            }
+            for key, (_, size) in timelines.RANGES.items()
+            if key in timelines.MACHINE_RANGES
+        }
+        many = replace(past, machines=points)
+        wide = replace(setup, hosts=tuple(host_config(name) for name in names[:count]))
+        page = build_page([], wide, NOW, past=many)
+        machine = json.loads(page.things)["machine"]
+        letters = sum(len(text) for _, *ranges in machine["hosts"].values() for row in ranges for text in row)
+        assert letters <= MOST_LETTERS
+        assert machine["step"]["24h"] == (900 if count == 3 else 900 * 8)
+        assert all(
+            set(text) == {text[0]}
+            for _, *ranges in machine["hosts"].values()
+            for row in ranges
+            for text in row
+        )
+
+
+NOW_POINT = {key: int(NOW.timestamp()) // step for key, (step, _) in timelines.RANGES.items()}
