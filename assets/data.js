@@ -9,15 +9,16 @@ const gpumon = (() => {
   // Thousands are made at each refresh: what few of them are asked for is worked out then.
   class Gpu {
     constructor(host, row, place, data) {
-      const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, uuid, detail] = row;
-      const [short, name] = data.models[model];
+      const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, device, detail] = row;
+      const [short, name, environment] = data.models[model];
       const word = WORDS[kind];
       Object.assign(this, { host, index, place, kind: KINDS[kind], word, model: short, name, utilization, used, total, runtime, temperature, power });
       this.isOffered = Boolean(offered);
       this.isSlice = index.includes(":");
       this.free = total === null || used === null ? null : total - used;
       this.anchor = `${host.anchor}:${index.replace(":", ".")}`;
-      this.uuid = uuid || undefined;
+      // What chooses it for a program, which differs by vendor.
+      Object.assign(this, { environment, device: device || index });
       this.held = held;
       this.detail = detail;
       this.data = data;

@@ -44,6 +44,18 @@ gpumon.offers = (() => {
     return (enough ?? ordered).slice(0, question.n);
   }
 
+  // A program can use GPUs of one vendor only: the one that has enough, of several the one with the smallest.
+  function ofOneVendor(fits, question) {
+    const vendors = new Map();
+    for (const gpu of fits) vendors.set(gpu.environment, [...(vendors.get(gpu.environment) ?? []), gpu]);
+    const smallest = (gpus) => size(pick(gpus, question)[0], question);
+    const isBetter = (one, two) => {
+      const [enough, others] = [one, two].map((gpus) => Math.min(gpus.length, question.n));
+      return enough > others || (enough === others && compare(smallest(one), smallest(two)) < 0);
+    };
+    return [...vendors.values()].reduce((best, gpus) => (best.length && !isBetter(gpus, best) ? best : gpus), []);
+  }
+
   function tight(host, { n, mib }) {
     if (host.ram === null || host.ram >= n * Math.max(mib, RAM_PER_GPU_MIB)) return host.against;
     const tenths = Math.floor((Math.max(0, host.ram) * 10) / 1024);
@@ -63,7 +75,9 @@ gpumon.offers = (() => {
       host.gpus.filter(
         (gpu) => gpu.isOffered && (question.n === 1 || !gpu.isSlice) && hasMemory(gpu, question.mib) && isWanted(gpu),
       );
-    const asked = hosts.filter((host) => host.behind <= oldest).map((host) => ({ host, fits: fitsOf(host) }));
+    const asked = hosts
+      .filter((host) => host.behind <= oldest)
+      .map((host) => ({ host, fits: ofOneVendor(fitsOf(host), question) }));
     const able = asked
       .filter(({ fits }) => fits.length >= question.n)
       .map((answer) => {

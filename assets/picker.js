@@ -31,8 +31,11 @@
     return button;
   }
 
+  // CUDA, HIP: as the variable is called.
   function devices(gpus) {
-    return `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${gpus.map((gpu) => gpu.uuid ?? gpu.index).join(",")}`;
+    const [{ environment }] = gpus;
+    const kind = environment.match(/([A-Z]+)_VISIBLE/)?.[1] ?? "";
+    return copyButton(kind || "devices", environment + gpus.map((gpu) => gpu.device).join(","));
   }
 
   function item({ host, gpus, tight, isMixed }) {
@@ -45,7 +48,7 @@
       element("span", { className: "gpus" }, `: ${gpus.map((gpu) => gpu.index).join(", ")}`),
       element("span", { className: "quiet" }, models),
       copyButton("ssh", host.port ? `ssh -p ${host.port} ${host.name}` : `ssh ${host.name}`),
-      copyButton("CUDA", devices(gpus)),
+      devices(gpus),
     );
     if (host.note) made.append(element("span", { className: "quiet note" }, host.note));
     if (tight.length) made.append(element("span", { className: "tight" }, `⚠ ${tight.join(", ")}`));

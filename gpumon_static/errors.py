@@ -53,13 +53,23 @@ class HostError(Exception):
     """Why one host could not be read: a status of the contract and one clear line.
 
     `fix`: the command that fixes it, where there is one. `jump`: the jump host that failed, where it was one.
+    `vendor`: whose GPUs could not be read, where it came so far.
     """
 
-    def __init__(self, status: Status, told: str, *, fix: str | None = None, jump: str | None = None) -> None:
+    def __init__(
+        self,
+        status: Status,
+        told: str,
+        *,
+        fix: str | None = None,
+        jump: str | None = None,
+        vendor: str | None = None,
+    ) -> None:
         self.status = status
         self.told = told
         self.fix = fix
         self.jump = jump
+        self.vendor = vendor
         super().__init__(f"{status}: {self.reason}")
 
     @property

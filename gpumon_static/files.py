@@ -20,8 +20,8 @@ PRIVATE_BITS = 0o640
 """The most that a private file may have: its group reads it where the config sets one."""
 
 
-def write_for_web(files: Mapping[Path, str]) -> None:
-    """Put all files of a site in place together, each with its packed form for the web server beside it.
+def for_web(files: Mapping[Path, str]) -> dict[Path, bytes]:
+    """The files of a site, each with its packed form for the web server beside it.
 
     The packed file goes first: it is what most browsers get, and must not be the older one of the two.
     """
@@ -30,7 +30,7 @@ def write_for_web(files: Mapping[Path, str]) -> None:
         data = text.encode()
         both[_packed(path)] = gzip.compress(data, compresslevel=6, mtime=0)
         both[path] = data
-    write_all(both)
+    return both
 
 
 def write_atomic(path: Path, content: str | bytes, *, private: bool = False) -> None:
@@ -61,8 +61,16 @@ def write_all(files: Mapping[Path, bytes], *, private: bool = False) -> None:
 
 
 def make_directory(directory: Path, *, private: bool) -> None:
-    """Create a directory that its owner can write, whatever the umask; an existing one keeps its mode."""
+    """Create a directory that its owner can write, whatever the umask; an existing one keeps its mode.
+
+    What root creates in a directory of the collector's is the collector's.
+    """
+    missing = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
     directory.mkdir(mode=0o700 if private else 0o755, parents=True, exist_ok=True)
+    for path in reversed(missing) if os.geteuid() == 0 else ():
+        owner = path.absolute().parent.stat()
+        if owner.st_uid != 0:
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def open_private(path: Path, flags: int) -> int:
@@ -108,7 +116,7 @@ def _stage(temporary: Path, path: Path, data: bytes, private: bool) -> None:
         file.flush()
         if path.exists():
             _make_alike(handle, path.stat(), private)
-        elif private:
+        else:
             give_to_owner_of_directory(handle, path)
         os.fsync(handle)
 

@@ -1,6 +1,6 @@
 """What a host reported, as frozen records. Imports nothing of ours.
 
-`None` always means "not known": nvidia-smi reported `N/A`, or the tag was missing. It never means zero.
+`None` always means "not known": the host reported `N/A`, or the value was missing. It never means zero.
 Texts are single lines without control characters and never empty, and numbers are in the range of their unit:
 collect/gate.py ensures that.
 """
@@ -21,7 +21,9 @@ class Status(StrEnum):
     TIMEOUT = "timeout"
     HOST_KEY = "host-key"
     AUTH = "auth"
+    NO_SHELL = "no-shell"
     NO_NVIDIA_SMI = "no-nvidia-smi"
+    NO_GPU_TOOL = "no-gpu-tool"
     DRIVER = "driver"
     NO_GPUS = "no-gpus"
     BAD_OUTPUT = "bad-output"
@@ -36,10 +38,12 @@ STATUS_MEANINGS = {
     Status.TIMEOUT: "no answer in time: connection, login, nvidia-smi, or the deadline of the whole run",
     Status.HOST_KEY: "its host key is unknown or has changed",
     Status.AUTH: "the login was refused",
+    Status.NO_SHELL: "it answers, but has no POSIX shell: Windows, or a device",
     Status.NO_NVIDIA_SMI: "it has no nvidia-smi",
-    Status.DRIVER: "nvidia-smi cannot talk to the driver",
-    Status.NO_GPUS: "nvidia-smi finds no GPU",
-    Status.BAD_OUTPUT: "the answer was cut off, too long, or not what nvidia-smi prints",
+    Status.NO_GPU_TOOL: "it has neither nvidia-smi nor a GPU of another vendor with its compute driver",
+    Status.DRIVER: "nvidia-smi cannot talk to the driver, or the driver's files cannot be read",
+    Status.NO_GPUS: "nvidia-smi, or the compute driver, lists no GPU",
+    Status.BAD_OUTPUT: "the answer was cut off, too long, or not what the probe and nvidia-smi print",
     Status.ERROR: "anything else; the `error` line explains it",
 }
 
@@ -72,6 +76,8 @@ class Process:
     """What started it: `slurm:12345`, `docker:3f2a...`, `podman:...`, `pod:...`."""
     command_line: str | None = None
     """Only where the config asks for it."""
+    compute_units: int | None = None
+    """Of the GPU, in use by it at this moment, where the driver counts them."""
 
     @property
     def is_graphics_only(self) -> bool:
@@ -113,6 +119,14 @@ class Gpu:
     processes_known: bool = True
     """False where nvidia-smi gives no list (`N/A`), which is not the same as an empty one."""
     faults: tuple[Fault, ...] = ()
+    vendor: str = "nvidia"
+    """A name of bounds/vendors.py. Files of release 0.1.0 have none."""
+    device: str | None = None
+    """The vendor's own number of it, where that is not `index`; of a card in partitions, `0,1,2,3`."""
+    memory_shared: bool = False
+    """Its memory is the CPU's RAM: what is in use of it is the whole host's."""
+    utilization_sticks: bool = False
+    """Its utilization may stay at 100 % while a process that does nothing holds it."""
 
     @property
     def all_processes(self) -> tuple[Process, ...]:

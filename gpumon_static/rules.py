@@ -2,6 +2,7 @@
 
     rule                 seen in                                    evaluated in
     ecc-errors           ecc_errors/volatile/dram_uncorrectable     collect/nvidia/diagnosis.py
+    ecc-errors           ras/umc_err_count                          collect/amd/diagnosis.py
     gpus-missing         `gpus = 8` in the config                   survey/faults.py
 
 A rule is a `FAULT`, which the page marks in amber and lists on top, or a `NOTICE`, which only the tooltip
@@ -68,7 +69,8 @@ RULES = {
             "ECC errors",
             "Memory errors that could not be corrected, since the driver was loaded: results may be wrong and"
             " jobs die. Errors from before that are history and not counted here.",
-            "uncorrected errors since the driver was loaded (volatile); older ones (aggregate) do not count",
+            "uncorrected errors since the driver was loaded (volatile); older ones (aggregate) do not count;"
+            " AMD: `ue` in `ras/*_err_count`",
         ),
         Rule(
             "sram-errors",
@@ -100,7 +102,8 @@ RULES = {
             "hot-throttle",
             "throttled: heat",
             "It runs slower because it is too hot. Look at fans, dust and the air in the room.",
-            "thermal slowdown by hardware or software is active (the software power cap is normal)",
+            "thermal slowdown by hardware or software is active (the software power cap is normal); AMD: the"
+            " hotspot is at its critical temperature",
         ),
         Rule(
             "power-brake",
@@ -120,7 +123,8 @@ RULES = {
             "over-temperature",
             "too hot",
             "The temperature is at the limit where this card starts to slow down, or above it.",
-            "at or over the card's own slowdown limit, absolute or as `tlimit`",
+            "at or over the card's own slowdown limit, absolute or as `tlimit`; AMD: edge or memory at its"
+            " critical temperature",
         ),
         Rule(
             "fan",

@@ -13,6 +13,13 @@ DASH = "–"
 Say = Callable[[str], None]
 """Prints a line for the user who runs the command."""
 
+DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_-]*")
+"""A UUID that may be pasted into a shell: a host could send anything in its place."""
+NUMBERS = re.compile(r"\d{1,4}(?:,\d{1,4}){0,63}")
+"""The same of a vendor's own number of a GPU; a card in partitions has several."""
+PROFILE_LETTERS = 16
+"""Of the profile of a slice."""
+
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 _DIGITS = re.compile(r"([0-9]+)")
 _NOT_SHOWN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from gpumon_static.text import DASH
+
+# gpufree runs where Python is older than ours, which has a shorter name for it.
+UTC = timezone.utc  # noqa: UP017
 
 Clock = Callable[[], datetime]
 
@@ -26,6 +29,11 @@ def utc_text(time: datetime, *, exact: bool = False) -> str:
 def utc_text_of(seconds: float) -> str:
     """The same for seconds since 1970."""
     return utc_text(datetime.fromtimestamp(seconds, UTC))
+
+
+def parse_utc(text: str) -> datetime:
+    """The time that `utc_text` wrote."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def parse_duration(text: str) -> int:

@@ -17,7 +17,7 @@ from gpumon_static.demo.run import Pipelines, demo
 from tests.browser import ARGUMENTS
 
 DOCS = Path(__file__).parent.parent / "docs"
-HOSTS = 12
+HOSTS = 14
 SEED = 1
 DAYS = 30
 

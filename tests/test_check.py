@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import pty
@@ -15,10 +16,12 @@ import pytest
 
 from gpumon_static.check import advice, checkup, surroundings
 from gpumon_static.check.checkup import Mark, Record
+from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.file import load
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
+from tests import ssh_lab
 from tests.builders import gpu, host_config, reading
 from tests.command import PROGRAM, gpumon
 from tests.sshd import GpuHosts, keygen
@@ -27,6 +30,8 @@ from tests.test_fetch_ssh import xml
 pytestmark = pytest.mark.usefixtures("home")
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
+FIRST = r"""printf '\n@@gpumon begin 1 %s\n' "$token" """
+"""How the probe of 0.1.0 begins its answer."""
 
 
 def steps(report: dict[str, Any], host: str) -> dict[str, tuple[str, str]]:
@@ -50,7 +55,7 @@ def test_a_healthy_host_tells_every_step(gpu_hosts: GpuHosts, tmp_path: Path) ->
     assert told["shell"][1] == "sh ran the probe"
     assert re.fullmatch(r"driver 550\.90\.07, 1 GPU, \d\.\d s", told["nvidia-smi"][1])
     assert told["clock"][1] == "right"
-    assert [f["step"] for f in report["surroundings"]] == ["config", "data", "site"]
+    assert [f["step"] for f in report["surroundings"]] == ["config", "data", "site", "pages"]
 
 
 def test_the_time_that_nvidia_smi_takes(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -73,9 +78,10 @@ def test_a_failed_step_says_what_was_tried_and_what_to_do(gpu_hosts: GpuHosts, t
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert lines[-1] == "4 hosts: 1 ok, 3 failed"
     assert any(re.match(rf"{good} +ok +\d+\.\d s; .*key {gpu_hosts.key}; driver 550", line) for line in lines)
-    assert "nvidia-smi FAILED: No devices were found" in lines
-    copy = f"next: ssh-copy-id -p {gpu_hosts.port} -i {stranger}.pub {gpu_hosts.user}@{locked}"
-    assert copy in lines
+    assert "GPUs       FAILED: No devices were found" in lines
+    copy = f"ssh-copy-id -p {gpu_hosts.port} -i {stranger}.pub {gpu_hosts.user}@{locked}"
+    assert f"next: does the account have a password?  {copy}" in lines
+    assert any(line.startswith(f"next: if not:  ssh -p {gpu_hosts.port} root@{locked} ") for line in lines)
     assert f"login      FAILED: refused the login of {gpu_hosts.user}; keys tried: {stranger}" in lines
     assert "port       FAILED: connection refused at 127.0.0.1:1: no sshd listens there" in lines
     assert not (tmp_path / "data").exists()
@@ -100,7 +106,7 @@ def test_only_the_hosts_that_are_named(gpu_hosts: GpuHosts, tmp_path: Path) -> N
     done = gpumon("check", "-c", config, host)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 host: 1 ok")
     stranger = gpumon("check", "-c", config, "nobody")
-    assert (stranger.returncode, "check: not among the hosts" in stranger.stderr) == (1, True)
+    assert (stranger.returncode, "check: not among the hosts" in stranger.stderr) == (2, True)
 
 
 def test_the_ssh_program_tells_its_steps_too(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -176,7 +182,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
     record = Record(lambda: NOW)
-    record.received(bytearray(b"@@gpumon x smi-stderr\n"))
+    record.received(bytearray(b"@@gpumon x clock\n"))
     clock = {"clock": f"{int(NOW.timestamp()) + seconds}\n"}
     checkup._look_at_clock(host_config("n"), clock, record)
     assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].told) == (mark, told)
@@ -214,6 +220,60 @@ def test_the_ssh_line_is_the_same_way_by_hand(home: Path) -> None:
     assert advice.copy_id_line(full) == "ssh-copy-id -p 99 -i '/my key.pub' ada@10.0.0.1"
 
 
-def test_the_probe_is_printed_as_it_is() -> None:
-    script = Path(__file__).parent.parent / "gpumon_static/collect/probe/probe.sh"
-    assert gpumon("probe").stdout == script.read_text()
+def test_a_probe_that_is_installed_there_tells_its_version(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    """A forced command runs what was installed once: an old one is named, and so is what cannot reach it."""
+    ours = framing.script()
+    first = re.sub(r"printf '.n@@gpumon begin .*", lambda _: FIRST, ours)
+    newer = ours.replace(f"begin {framing.version()} ", "begin 99 ")
+    hosts = {}
+    for name, probe in {"current": ours, "first": first, "newer": newer}.items():
+        hosts[name] = gpu_hosts.add_xml(xml(name))
+        (gpu_hosts.directory / f"probe-{hosts[name]}").write_text(probe)
+    forced = gpu_hosts.directory / "forced"
+    forced.write_text(f"set -- $SSH_CONNECTION; exec sh {gpu_hosts.directory}/probe-$3")
+    with ssh_lab.sshd(gpu_hosts, tmp_path / "sshd", f"ForceCommand sh {forced}") as server:
+        lines = "".join(map(gpu_hosts.known_hosts_line, hosts.values()))
+        (tmp_path / "known_hosts").write_text(lines.replace(f":{gpu_hosts.port} ", f":{server.port} "))
+        places = [f"{address}:{server.port}" for address in hosts.values()]
+        config = gpu_hosts.config(tmp_path, *places, more="disks = ['/', '/my data']\n")
+        report = json.loads(gpumon("check", "--json", "-c", config).stdout)
+    found = {h["host"]: {f["step"]: f for f in h["findings"]}["shell"] for h in report["hosts"]}
+    current, first_, newer_ = (found[hosts[name]] for name in ("current", "first", "newer"))
+    assert {f["mark"] for f in found.values()} == {"warning"}
+    assert current["told"] == "the installed probe, version 2, gets no settings from config.ini"
+    assert "version 1, is older than this gpumon-static, which has version 2" in first_["told"]
+    assert "version 99; this gpumon-static has version 2" in newer_["told"]
+    assert newer_["next"] == ["update gpumon-static on the collector"]
+    line, unreached = first_["next"]
+    place = f"-p {server.port} root@{hosts['first']}"
+    assert line.startswith(f"gpumon-static probe | ssh {place} 'cat > /usr/local/bin/gpumon-probe && chmod ")
+    assert current["next"] == [unreached]
+    assert unreached.startswith("command_timeout, disks of config.ini do not reach it")
+    # The line for authorized_keys means what the config does.
+    command = (
+        unreached.split('command="')[1][:-1].replace('\\"', '"').replace("sh /usr", "printenv GPUMON_DISKS #")
+    )
+    said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    assert said == "/\n/my data\n"
+
+
+def test_the_line_for_an_account_without_a_password_makes_its_key_known(home: Path) -> None:
+    (home / "my key.pub").write_text("ssh-ed25519 AAAA ada\n")
+    line = advice.authorize_line(host_config("n", user=getpass.getuser(), key_filename=home / "my key"))
+    # As root would run it on the host: here and now, with this home directory.
+    there = re.sub(r"^ssh root@n ", "sh -c ", line).replace(f"~{getpass.getuser()}", str(home))
+    subprocess.run(["sh", "-c", there], check=True)
+    assert (home / ".ssh/authorized_keys").read_text() == "ssh-ed25519 AAAA ada\n"
+    assert (home / ".ssh/authorized_keys").stat().st_mode & 0o077 == 0
+
+
+def test_the_probe_is_printed_as_it_is_sent_and_as_the_playbook_installs_it() -> None:
+    printed = gpumon("probe").stdout
+    assert printed == framing.script()
+    collect = Path(__file__).parent.parent / "gpumon_static/collect"
+    tasks = (collect.parents[1] / "deploy/ansible/tasks/gpu_host_present.yml").read_text()
+    command = "cat probe/probe.sh */section.sh probe/run.sh"
+    assert command in tasks
+    installed = subprocess.run(["sh", "-c", command], cwd=collect, capture_output=True, text=True, check=True)
+    # Neither the order of the vendors' sections matters nor an empty line between them.
+    assert sorted(filter(None, installed.stdout.split("\n"))) == sorted(filter(None, printed.split("\n")))

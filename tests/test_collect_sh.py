@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gpumon_static.collect import amd
 from gpumon_static.collect.nvidia import mig, smi
+from tests.amd_tree import Card, build
 
 SCRIPT = Path(__file__).parent / "captures" / "collect.sh"
 SHARED = Path(__file__).parents[2] / "shared" / "captures"
@@ -123,6 +125,33 @@ def test_masking_changes_no_reading(tmp_path: Path, path: Path) -> None:
     assert not [uuid for uuid in real if uuid in collect(["dash"], tmp_path, text)]
 
 
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda s: s[0])
+def test_the_files_of_amd_are_collected_masked_and_still_read(shell: list[str], tmp_path: Path) -> None:
+    card = Card(1, "0000:05:00.0", gpu_ids=(51140,), files={"serial_number": "692251001234"})
+    mine = {"vram_51140": "8589934592", "pasid": "32770", "stats_51140/cu_occupancy": "12"}
+    build(tmp_path / "sys", [card, Card(2, "0000:26:00.0", gpu_ids=(7,))], {41234: mine})
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/uname").write_text("#!/bin/sh\n[ $1 = -n ] && echo ada-desk || echo Linux ada-desk\n")
+    (tmp_path / "bin/uname").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "GPUMON_SYS": f"{tmp_path}/sys"}
+    done = subprocess.run([*shell, SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    for secret in ("a1b2c3d4", "692251", "41234", "ada"):
+        assert secret not in done.stdout, secret
+    first, second = amd.read({"amd": done.stdout + "processes:\n"}).gpus
+    assert (first.uuid, second.uuid) == ("GPU-0000000000000002", "GPU-0000000000000003"), (
+        "the serial number is 1"
+    )
+    assert (first.memory_total_mib, first.power_w, first.temperature_c) == (192 * 1024, 133, 41)
+    assert [(p.pid, p.memory_mib, p.compute_units) for p in first.processes] == [(1, 8192, 12)]
+
+
 def test_a_machine_without_nvidia_smi_is_told_so(tmp_path: Path) -> None:
-    done = subprocess.run(["sh", SCRIPT], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", SCRIPT],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"GPUMON_SYS": str(tmp_path)},
+    )
     assert (done.returncode, "nvidia-smi is not installed" in done.stderr) == (1, True)

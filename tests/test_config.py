@@ -185,12 +185,38 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         config_file.load(tmp_path / "x")
 
 
-def test_the_config_file_is_found_by_option_then_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_config_file_is_found_by_option_then_environment_then_in_the_usual_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [Path("config.ini"), tmp_path / "xdg/gpumon-static/config.ini", tmp_path / "etc/config.ini"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr(config_file, "OF_THE_SYSTEM", places[2])
+    monkeypatch.delenv("GPUMON_CONFIG", raising=False)
+    with pytest.raises(ConfigError) as nothing:
+        config_file.find(None, "; or ask at the desk")
+    listed = ", ".join(map(str, places))
+    assert str(nothing.value) == (
+        f"no config: there is none of {listed}; `gpumon-static init` writes one, -c PATH or $GPUMON_CONFIG"
+        " names one; or ask at the desk"
+    )
+    for place in reversed(places):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("")
+        assert config_file.find(None) == place
     monkeypatch.setenv("GPUMON_CONFIG", "/etc/gpumon.ini")
     assert config_file.find(Path("mine.ini")) == Path("mine.ini")
     assert config_file.find(None) == Path("/etc/gpumon.ini")
-    monkeypatch.delenv("GPUMON_CONFIG")
-    assert config_file.find(None) == Path("config.ini")
+
+
+@pytest.mark.parametrize("base", ["", "relative/path"])
+def test_without_a_usable_xdg_config_home_it_is_that_of_the_home_directory(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", base)
+    assert config_file.usual_places()[1] == tmp_path / ".config/gpumon-static/config.ini"
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["Cc", "Cs"], blacklist_characters="#;\"'[{")))
@@ -252,3 +278,36 @@ def test_old_files_may_name_people_and_disks_too(tmp_path: Path) -> None:
 def test_what_is_wrong_about_facts_and_people_is_told(tmp_path: Path, text: str, words: str) -> None:
     whole = f"{text}\n[common]\nhosts = 'a'\n"
     assert any(words in problem for problem in problems(tmp_path, whole))
+
+
+def test_values_that_go_on_in_indented_lines_are_read_as_configparser_reads_them(tmp_path: Path) -> None:
+    text = (
+        "[common]\n"
+        "user = me\n"
+        "hosts = node1.lab.example,\n"
+        "    node2.lab.example, gpu[1,3],   # the new ones\n"
+        "    # node8.lab.example,\n"
+        "\tme@node9:2222\n"
+        "  port = 22\n"
+        "[site]\n"
+        "title = Our\n"
+        "   lab\n"
+        "interval = banana\n"
+    )
+    wrong = "site.interval: must be a whole number from 1 to 86400, not 'banana'"
+    assert problems(tmp_path, text) == [wrong]
+    config = load(tmp_path, text.replace("interval = banana", ""))
+    names = ["node1.lab.example", "node2.lab.example", "gpu1", "gpu3", "node9"]
+    assert [host.name for host in config.hosts] == names
+    assert [host.port for host in config.hosts] == [22, 22, 22, 22, 2222]
+    assert config.site.title == "Our\nlab"
+
+
+def test_hosts_one_to_a_line_need_no_commas(tmp_path: Path) -> None:
+    config = load(tmp_path, "[common]\nhosts =\n  node1\n  node2\nuser = me\n")
+    assert [(host.name, host.user) for host in config.hosts] == [("node1", "me"), ("node2", "me")]
+
+
+def test_the_line_of_a_mistake_after_them_stays_true(tmp_path: Path) -> None:
+    (wrong,) = problems(tmp_path, '[common]\nhosts = a,\n  b,\n  c\nuser = "me\n')
+    assert wrong.startswith("line 5, column")

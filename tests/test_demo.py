@@ -49,8 +49,12 @@ def write_config(cluster: DemoCluster, directory: Path) -> Config:
 
 
 def comparable(reading: HostReading) -> HostReading:
-    """But for the time it took."""
-    return replace(reading, fetch_seconds=None)
+    """But for the time it took, the order of processes, and the end of a name that only ps has."""
+    gpus = (
+        replace(gpu, processes=tuple(sorted(gpu.processes, key=lambda process: process.pid)))
+        for gpu in reading.with_processes(lambda p: replace(p, name=(p.name or "")[:15])).gpus
+    )
+    return replace(reading, fetch_seconds=None, gpus=tuple(gpus))
 
 
 @pytest.fixture(scope="module")
@@ -163,10 +167,27 @@ def test_demo_ends_with_the_path_of_the_page(demo_run: Run) -> None:
     assert "konstantina" in html
 
 
+def test_the_next_lines_of_the_demo_work_as_printed(demo_run: Run) -> None:
+    """Also after `make demo`, whose programs are not on the PATH of the shell."""
+    _, finished = demo_run
+    printed = finished.stdout.splitlines()
+    at = next(number for number, line in enumerate(printed) if line.startswith("next "))
+    for line in printed[at:-1]:
+        command = line.removeprefix("next").strip().replace("    keeps the hosts up and the page fresh", "")
+        shell = ["env", "-i", "PATH=/usr/bin:/bin", "sh", "-c"]
+        done = subprocess.run(
+            [*shell, f"{command} --help" if "--serve" in command else command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), command
+
+
 def test_demo_says_which_hosts_fail_on_purpose_and_does_not_scare(demo_run: Run) -> None:
     _, finished = demo_run
     assert "2 hosts fail on purpose: language-03 (refused), render-01 (driver)" in finished.stdout
-    assert "10 hosts answered, with 41 GPUs" in finished.stdout
+    assert "12 hosts answered, with 51 GPUs" in finished.stdout
     assert "error" not in finished.stdout.lower()
 
 
@@ -184,6 +205,8 @@ def test_demo_csv_has_every_host_and_every_state(demo_run: Run) -> None:
         "language-03": "refused",
         "slices-01": "ok",
         "teach-01": "ok",
+        "mi300-01": "ok",
+        "radeon-01": "ok",
         "chem-01": "ok",
         "chem-02": "ok",
         "desk-01": "ok",
@@ -207,9 +230,11 @@ def test_demo_csv_has_every_host_and_every_state(demo_run: Run) -> None:
         "Tesla V100-SXM2-32GB",
         "Tesla V100-PCIE-16GB",
         "Tesla T4",
+        "AMD Instinct MI300X OAM",
+        "AMD Radeon RX 7900 XTX",
     }
     assert {row["driver_version"].split(".")[0] for row in table if row["driver_version"]} == {
-        "470", "525", "535", "550", "570", "580",
+        "470", "525", "535", "550", "570", "580", "6",
     }  # fmt: skip
 
 

@@ -356,6 +356,9 @@ def test_render_writes_them_beside_the_page(tmp_path: Path) -> None:
         "metrics.prom",
         "feed.xml",
         "free.txt",
+        "show.txt",
+        "show.ansi",
+        "gpufree",
     }
     assert json.loads((tmp_path / "site/gpus.json").read_text())["totals"]["gpus"] == 4
 

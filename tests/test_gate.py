@@ -366,7 +366,8 @@ def test_every_number_and_text_of_a_reading_has_its_bounds() -> None:
         HostReading: {"host", "fetched_at", "status", "gpus", "machine"},
         Machine: {"disks"},
         Disk: {"spins"},
-        Gpu: {"index", "mig_mode", "slices", "processes", "processes_known", "faults"},
+        Gpu: {"index", "mig_mode", "slices", "processes", "processes_known", "faults", "memory_shared"}
+        | {"utilization_sticks"},
         MigDevice: {"index", "processes"},
         Process: {"pid"},
         Fault: {"rule"},

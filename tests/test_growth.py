@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gpumon_static.collect import reading, values
+from gpumon_static.collect.amd import read as amd
 from gpumon_static.collect.nvidia import lost, mig, smi
 from gpumon_static.collect.nvidia.document import MOST_MARKS
 from gpumon_static.collect.probe import cgroup, framing, machine, ps
@@ -45,6 +46,12 @@ PS = f"1234 1000 2-03:25:11 Rl {'alice':<32} python3\n"
 SLURM = "1234/cgroup:4:memory:/slurm/uid_1000/job_123/step_0\n"
 POD = "1234/cgroup:0::/kubepods.slice/pod4c1e2f80-9d3c-4b5e-8a6f-0123456789ab.slice\n"
 
+AMD = (
+    "drm/card1/device/vendor:0x1002\ndrm/card1/device/uevent:PCI_SLOT_NAME=0000:05:00.0\n"
+    "kfd/kfd/topology/nodes/1/gpu_id:7\nkfd/kfd/topology/nodes/1/properties:location_id 1280\n"
+    "kfd/kfd/proc/4242/vram_7:68719476736\ndrm/card1/device/ras/umc_err_count:ue: 3\n"
+)
+
 READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "framing.decoded": (
         lambda text: framing.decoded(text.encode()),
@@ -73,6 +80,10 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ("GPU 0: A (UUID: GPU-2f)\n  MIG 1g.10gb     Device  0: (UUID: MIG-9d)\n",),
     ),
     "no document": (lambda text: smi.parse(text, text), ("No devices were found: GPU is lost",)),
+    "amd": (
+        lambda text: amd({"amd": text}),
+        ("drm/card1/device/vendor:0x1002\n", "kfd/kfd/proc/42/vram_7:1\n"),
+    ),
     "ps": (lambda text: ps.table({"ps": text, "with-arguments": ""}), (PS,)),
     "names": (lambda text: ps.table({"names": text}), ("alice:x:1000:1000:Alice:/home/alice:/bin/bash\n",)),
     "hidden": (lambda text: ps.table({"hidden": text}), (f"7 1000 - - {'ada':<32}\n",)),
@@ -175,6 +186,9 @@ IN_SECTIONS: dict[str, tuple[str, Shape]] = {
     "one disk": ("disks", repeated("1 ", "0 ")),
     "blanks in a mount": ("disks", repeated(" ", "0 /dev/sda1 2048 1024 1024 50% /", "x")),
     "an endless mount": ("disks", repeated(" a", "0 /dev/sda1 2048 1024 1024 50% /")),
+    "nodes": ("amd", numbered("kfd/kfd/topology/nodes/{0}/gpu_id:7\n", AMD)),
+    "processes": ("amd", numbered("kfd/kfd/proc/{0}/vram_7:1\n", AMD)),
+    "other files": ("amd", numbered("drm/card1/device/x{0}:1\n", AMD)),
     "lines": ("ps", repeated("\n")),
     "short lines": ("ps", repeated("ab\n")),
     "sections": ("load", repeated("1\n@@gpumon ab load\n")),
@@ -226,7 +240,7 @@ MOST_MEMORY = 24 * framing.MOST_BYTES
 HEAVY = [
     "a name without end", "a text without end", "a comment without end", "processes", "lost GPUs", "one warning",
     "short lines in ps", "ps in ps", "load in load", "cpu in cpu", "fields in names", "memory in memory",
-    "one disk in disks", "sections in load", "packed sections",
+    "one disk in disks", "sections in load", "packed sections", "processes in amd",
 ]  # fmt: skip
 
 

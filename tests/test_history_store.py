@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -19,8 +20,9 @@ import pytest
 from gpumon_static.config.settings import HistoryConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.store.history import database, ledger
-from gpumon_static.store.history.database import HistoryError, backup, writing
+from gpumon_static.store.history.database import HistoryError, writing
 from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.moving.copies import backup
 from gpumon_static.store.history.rollups import DAY, HOUR, prune
 from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, gpu, process, reading
@@ -396,3 +398,9 @@ def test_times_are_those_of_utc(lab: Lab) -> None:
     lab.runs([0, 5], busy_gpu())
     assert datetime(2025, 11, 14, tzinfo=UTC) + timedelta(hours=9) == START
     assert lab.rows("SELECT hour, day FROM gpu_hours, gpu_days") == [(AT // HOUR, AT // DAY)]
+
+
+def test_no_statement_numbers_its_values() -> None:
+    """Python 3.12 warns of `?1` with a sequence: such values need names, or no numbers."""
+    for path in (Path(__file__).parent.parent / "gpumon_static/store").rglob("*.py"):
+        assert not re.search(r"\?\d", path.read_text()), path

@@ -80,7 +80,7 @@ def test_a_page_with_counts_has_no_user_job_process_or_pid_anywhere() -> None:
     assert 'class="people"' not in text
     assert 'name="me"' not in text
     assert "was here" not in text
-    assert "nvidia-smi printed a warning." in text
+    assert "The driver reported a warning." in text
 
 
 def test_a_page_with_pseudonyms_has_no_name_but_can_be_told_apart() -> None:

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -36,7 +37,7 @@ PIDS = ("3133731", "4042342", "7919179")
 UIDS = ("7919173",)
 JOBS = ("slurm:98765431", "98765431", "docker:f00dfeed")
 PROGRAMS = ("trainer", "python3", "quixotica.py", "--token")
-HARDWARE = {"driver_version", "cuda_version", "uuid", "bus_id", "profile"}
+HARDWARE = {"driver_version", "cuda_version", "uuid", "bus_id", "profile", "vendor", "device"}
 """Texts that describe a GPU or its driver and nobody who uses it; shown on every tier."""
 
 LEAK = (
@@ -138,6 +139,9 @@ def rendered(directory: Path, tier: str) -> tuple[Config, dict[str, str]]:
 def _texts(site: Path) -> Iterator[tuple[str, str]]:
     for file in sorted(site.iterdir()):
         packed = file.read_bytes()
+        if file.name == "gpufree":
+            with zipfile.ZipFile(file) as archive:
+                packed = b"".join(map(archive.read, archive.namelist()))
         text = (gzip.decompress(packed) if file.suffix == ".gz" else packed).decode()
         # Styles and scripts are the same on every page, and are ours.
         shown = re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL)
@@ -162,6 +166,8 @@ def test_the_lab_leaks_everything_on_a_page_with_names(tmp_path: Path) -> None:
         for word in ("Zebulon Quagmire", "quixotica", *PATHS, *PIDS, *UIDS, *JOBS[:1], "trainer"):
             assert found(told, word), (name, word)
     assert found({"": texts["index.html"]}, "historian")
+    assert found({"": texts["show.txt"]}, "Zebulon Quagmire")
+    assert found({"": texts["show.ansi"]}, "Zebulon Quagmire")
     assert found({"": texts["feed.xml"]}, *PATHS)
     assert found({"": texts["metrics.prom"]}, "Zebulon Quagmire", "/scratch/")
 
@@ -189,6 +195,7 @@ def test_the_same_person_has_the_same_pseudonym_in_every_file(tmp_path: Path) ->
     assert told["gpus.json"] == told["load_data.csv"] == told["metrics.prom"]
     assert told["gpus.json"] == of_now | {aliases["historian"]}
     assert told["feed.xml"] == told["free.txt"] == set()
+    assert told["show.txt"] == told["gpus.json"]
     by_pid = {row["pid"]: row["user"] for row in csv.DictReader(io.StringIO(texts["load_data.csv"]))}
     assert (by_pid["4042342"], by_pid["7919179"]) == (aliases["quixotica"], aliases["uid 7919173"])
 
@@ -204,7 +211,7 @@ def test_a_failing_host_has_a_sentence_made_from_its_status(tmp_path: Path, tier
             assert all(found({"": texts[name]}, sentence) for name in ("index.html", "load_data.csv"))
             assert sentence in texts["feed.xml"], status
     assert hosts["good"]["faults"] == ["97 of 99 GPUs missing"]
-    assert hosts["odd"]["faults"] == ["nvidia-smi printed a warning."]
+    assert hosts["odd"]["faults"] == ["The driver reported a warning."]
     assert [disk["mount"] for disk in hosts["good"]["machine"]["disks"]] == ["/", "disk 2", "disk 3"]
 
 

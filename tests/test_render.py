@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 import signal
 import subprocess
@@ -304,3 +305,47 @@ main(["render", "-c", {str(tmp_path / "config.ini")!r}])
         torn = [name for name, content in packed.items() if (site / name).read_bytes() != content]
         assert len(torn) <= 1, (number, torn)
         assert all(title.encode() in packed[name] for name in torn if name.endswith(".html"))
+
+
+def test_what_is_no_longer_made_is_removed_if_we_made_it(tmp_path: Path) -> None:
+    """A page that was taken out of the config stays readable for ever otherwise."""
+    site = rendered(tmp_path, "[site]\ncsv = true\n" + PAGES)
+    (site / "own.html").write_text("the lab's own")
+    (site / "vision.html").write_text("somebody has put another page here")
+    assert rendered(tmp_path, "") == site
+    names = {path.name for path in site.iterdir()}
+    assert not names & {
+        "corridor.html",
+        "corridor.html.gz",
+        "load_data.csv",
+        "load_data.csv.gz",
+        "vision.html.gz",
+    }
+    assert names >= {"own.html", "vision.html", "index.html", "index.html.gz", "gpus.json"}
+    # Its owner may make it again.
+    assert (rendered(tmp_path, PAGES) / "corridor.html").exists()
+
+
+def test_files_of_another_site_and_links_are_left_alone(tmp_path: Path) -> None:
+    old = rendered(tmp_path, PAGES)
+    (old / "corridor.html").rename(tmp_path / "kept.html")
+    (old / "corridor.html").symlink_to(tmp_path / "kept.html")
+    assert (rendered(tmp_path, "[paths]\nsite = 'elsewhere'\n") / "index.html").exists()
+    assert (old / "vision.html").exists()
+    rendered(tmp_path, PAGES.replace("corridor", "lift"))
+    (old / "lift.html").unlink()
+    (old / "lift.html").symlink_to(tmp_path / "kept.html")
+    rendered(tmp_path, "")
+    assert (old / "corridor.html").is_symlink()
+    assert (old / "lift.html").is_symlink()
+    assert (tmp_path / "kept.html").exists()
+
+
+def test_a_damaged_list_of_files_removes_nothing_and_stops_nothing(tmp_path: Path) -> None:
+    site = rendered(tmp_path, PAGES)
+    outside = json.dumps({"site": str(site), "files": {"../config.ini": ""}})
+    for content in ("", "[]", '{"site": 1}', outside):
+        (tmp_path / "data/site-files.json").write_text(content)
+        assert rendered(tmp_path, "[site]\ncsv = true\n") == site
+        assert (site / "corridor.html").exists()
+        assert (tmp_path / "config.ini").exists()

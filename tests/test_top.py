@@ -29,6 +29,7 @@ from gpumon_static.errors import HostError
 from gpumon_static.model import HostReading, Status
 from gpumon_static.terminal.rntop_log import RntopLog, rows
 from gpumon_static.terminal.rows import Look
+from gpumon_static.terminal.screen import parse_keys
 from gpumon_static.terminal.top import with_news
 from gpumon_static.terminal.top_view import View, frame, press
 from gpumon_static.terminal.watch import Watch
@@ -367,3 +368,41 @@ def test_a_disk_that_fills_up_later_does_not_end_it(tmp_path: Path) -> None:
     log.close()
     assert "n9" in after.readings
     assert drawn(after)[-1] == "--output: No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("pressed", "keys"),
+    [
+        ("\x1b[1~\x1b[4~", ["home", "end"]),  # tmux, screen, the Linux console
+        ("\x1b[7~\x1b[8~", ["home", "end"]),  # rxvt
+        ("\x1bOH\x1bOF", ["home", "end"]),  # xterm in its application mode
+        ("\x1b[H\x1b[F", ["home", "end"]),
+        ("\x1b[5~\x1b[Aq", ["page-up", "up", "q"]),
+    ],
+)
+def test_keys_as_terminals_send_them(pressed: str, keys: list[str]) -> None:
+    assert parse_keys(pressed) == keys
+
+
+def test_a_host_that_is_tried_again_and_again_holds_one_reader(tmp_path: Path) -> None:
+    path = tmp_path / "config.ini"
+    path.write_text("[common]\nhosts = ['127.0.0.1:1']\n[fetch]\nssh_config = ''\n")
+    watch = Watch(path, config_file.load(path).hosts, 4, 0.01, lambda: NOW)
+    watch.start()
+    end, tries = time.monotonic() + 60, 0
+    while tries < 4 and time.monotonic() < end:
+        tries += len(list(watch.news()))
+        time.sleep(0.01)
+    watch.stop()
+    assert tries >= 4
+    assert len(watch._made_anew) == 1
+
+
+def test_long_host_names_keep_their_ends_and_the_clock_names_its_zone() -> None:
+    hosts = [f"very-long-name-of-a-rack-and-a-row-{number:03}" for number in (1, 2)]
+    readings = {name: reading(name, [busy_gpu()]) for name in hosts}
+    view = View(Look(processes=True), 5, readings=readings)
+    lines, _ = frame(view, config(*hosts), NOW, 60, 24)
+    text = [line.plain for line in lines]
+    assert [line.split()[0][-3:] for line in text if line.startswith("v")] == ["001", "002"]
+    assert text[1].startswith(f"{NOW.astimezone():%H:%M:%S %Z}  every 5 s")

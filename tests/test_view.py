@@ -382,7 +382,7 @@ def test_ten_rows_and_a_count_stand_for_any_number_of_processes() -> None:
     ("shown", "sentence"),
     [
         (gpu(), "No processes."),
-        (gpu(processes_known=False), "nvidia-smi gives no list of processes here."),
+        (gpu(processes_known=False), "The driver gives no list of processes here."),
         (busy_gpu(), None),
     ],
 )

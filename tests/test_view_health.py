@@ -101,6 +101,17 @@ def test_of_two_drivers_as_common_the_newer_one_is_meant() -> None:
     assert [view.software[0] for view in page.hosts] == ["driver 99.9 (others: 550.1)", "driver 550.1"]
 
 
+def test_drivers_of_two_vendors_are_not_compared() -> None:
+    hosts = [host_config(name, group="vision") for name in ("a", "b", "c")]
+    nvidia = [reading(name, [gpu()], driver_version="550.1") for name in ("a", "b")]
+    page = build_page(
+        [*nvidia, reading("c", [gpu(vendor="amd")], driver_version="6.10.5")], config(*hosts), NOW
+    )
+    assert page.hosts[2].software[0] == "driver 6.10.5"
+    assert page.health
+    assert page.health.drivers == ()
+
+
 def test_memory_of_processes_that_ended_is_told_with_the_amount() -> None:
     held = gpu(memory_used_mib=41000.0, processes=(process(user=None, state=GONE, memory_mib=40960.0),))
     facts = {fact.label: fact.value for fact in card_of(held).tooltip.facts}

@@ -93,6 +93,7 @@ any_processes = st.builds(
     state=maybe(any_texts),
     job=maybe(any_texts),
     command_line=maybe(any_texts),
+    compute_units=maybe(any_wholes),
 )
 any_slices = st.builds(
     MigDevice,
@@ -126,6 +127,10 @@ any_gpus = st.builds(
     processes=many(any_processes, 200, "pid"),
     processes_known=st.booleans(),
     faults=many(any_faults, 10),
+    vendor=st.sampled_from(["nvidia", "amd", "of-another-release"]),
+    device=maybe(any_texts),
+    memory_shared=st.booleans(),
+    utilization_sticks=st.booleans(),
 )
 any_disks = st.builds(Disk, any_texts, maybe(any_numbers), maybe(any_numbers), maybe(st.booleans()))
 any_machines = st.builds(

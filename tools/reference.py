@@ -176,7 +176,8 @@ def _well_known_host() -> HostReading:
 def _metrics_of(reading: HostReading) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.ini"
-        path.write_text(f"[common]\nhosts = '{reading.host}'\n[hosts.{reading.host}]\ngpus = 8\n")
+        hosts = f"[hosts.{reading.host}]\ngpus = 8\n[hosts.old]\nstate = 'retired'\n"
+        path.write_text(f"[common]\nhosts = '{reading.host}, old'\n{hosts}")
         config = config_file.load(path)
     return metrics_prom(build_survey([reading], config, A_TIME))
 

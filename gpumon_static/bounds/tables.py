@@ -77,6 +77,7 @@ NUMBERS: dict[type, dict[str, Range]] = {
         "memory_mib": MEMORY,
         "uid": Range(0, 2**32 - 1, "uid"),
         "elapsed_s": Range(0, CENTURY_S, "run time", "s"),
+        "compute_units": Range(0, 1_000_000, "compute units"),
     },
     Fault: {},
 }
@@ -86,7 +87,7 @@ TEXTS: dict[type, dict[str, int]] = {
     HostReading: {"error": 2000, "driver_version": 48, "cuda_version": 48, "warning": 200, "note": 300},
     Machine: {},
     Disk: {"mount": 64},
-    Gpu: {"uuid": 96, "name": 96, "bus_id": 48},
+    Gpu: {"uuid": 96, "name": 96, "bus_id": 48, "vendor": 16, "device": 300},
     MigDevice: {"uuid": 96, "profile": 48},
     Process: {"type": 8, "name": 200, "user": 64, "state": 16, "job": 96, "command_line": 200},
     Fault: {"detail": 120},

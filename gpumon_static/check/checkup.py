@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from gpumon_static.bounds.tables import TEXTS
+from gpumon_static.bounds.vendors import FIRST, vendor_of
 from gpumon_static.check import advice
 from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.engines.threads import fan_out
 from gpumon_static.collect.probe import framing, ps
 from gpumon_static.collect.readers import ReaderFactory, Readers
 from gpumon_static.collect.trace import Step, Trace
-from gpumon_static.collect.vendors import VENDORS
+from gpumon_static.collect.vendors import READERS
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.errors import GpumonError, HostError
 from gpumon_static.model import HostReading, Status
@@ -24,14 +26,17 @@ from gpumon_static.text import count, one_line
 from gpumon_static.times import Clock
 
 CLOCK_TOLERANCE_S = 30
-SLOW_NVIDIA_SMI_S = 5.0
+SLOW_READER_S = 5.0
+CLOCK_MARK = b" clock\n"
 FAILS_AT = {
     Status.DNS: Step.NAME,
     Status.UNREACHABLE: Step.PORT,
     Status.REFUSED: Step.PORT,
     Status.HOST_KEY: Step.HOST_KEY,
     Status.AUTH: Step.LOGIN,
+    Status.NO_SHELL: Step.SHELL,
     Status.NO_NVIDIA_SMI: Step.GPUS,
+    Status.NO_GPU_TOOL: Step.GPUS,
     Status.DRIVER: Step.GPUS,
     Status.NO_GPUS: Step.GPUS,
     Status.BAD_OUTPUT: Step.GPUS,
@@ -100,9 +105,10 @@ class Record(Trace):
         self.findings: dict[Step, Finding] = {}
         self._clock = clock
         self.clock_read_at: datetime | None = None
-        self._smi_began: float | None = None
+        self._began: dict[str, float] = {}
         self._looked_at = 0
-        self.smi_seconds: float | None = None
+        self.seconds: dict[str, float] = {}
+        """How long reading the GPUs of each vendor took."""
         self.failure: HostError | None = None
 
     def done(self, step: Step, told: str) -> None:
@@ -112,15 +118,16 @@ class Record(Trace):
         self.findings[step] = Finding(step, Mark.WARNING, told, next_)
 
     def received(self, output: bytearray) -> None:
-        """Measure nvidia-smi: the probe marks when it starts it and when it has ended."""
-        if self.smi_seconds is not None:
-            return
+        """Measure the readers: the probe marks when each starts and when it has ended."""
         # From a little before where the last look ended: a marker may come in two pieces.
         start, self._looked_at = max(0, self._looked_at - LONGEST_MARKER), len(output)
-        if self._smi_began is None and output.find(VENDORS[0].begins, start) >= 0:
-            self.clock_read_at, self._smi_began = self._clock(), time.monotonic()
-        if self._smi_began is not None and output.find(VENDORS[0].ends, start) >= 0:
-            self.smi_seconds = time.monotonic() - self._smi_began
+        if self.clock_read_at is None and output.find(CLOCK_MARK, start) >= 0:
+            self.clock_read_at = self._clock()
+        for name, reader in READERS.items():
+            if name not in self._began and output.find(reader.begins, start) >= 0:
+                self._began[name] = time.monotonic()
+            if name in self._began and name not in self.seconds and output.find(reader.ends, start) >= 0:
+                self.seconds[name] = time.monotonic() - self._began[name]
 
 
 class Checkup:
@@ -204,12 +211,33 @@ def _examine(host: HostConfig, read: Readers, record: Record) -> HostReading:
     sections = framing.sections(output)
     before = len(output[: output.index(framing.BEGIN_MARK.decode())].strip().splitlines())
     chatter = f", after {before} lines that the login shell printed" if before else ""
-    record.done(Step.SHELL, f"sh ran the probe{chatter}")
+    _look_at_probe(host, framing.told_version(output), sections, chatter, record)
     _look_at_ps(host, sections, record)
     _look_at_clock(host, sections, record)
     reading = read.parse(host, raw)
     _look_at_gpus(host, reading, record)
     return replace(reading, fetch_seconds=round(time.monotonic() - started, 3))
+
+
+def _look_at_probe(
+    host: HostConfig, version: int, sections: Mapping[str, str], chatter: str, record: Record
+) -> None:
+    """A forced command runs the probe that is installed there, which may be old and gets no settings."""
+    ours = framing.version()
+    if framing.was_sent(sections):
+        record.done(Step.SHELL, f"sh ran the probe{chatter}")
+        return
+    told = f"the installed probe, version {version}{chatter}"
+    if version > ours:
+        told += f"; this gpumon-static has version {ours}"
+        record.warn(Step.SHELL, told, "update gpumon-static on the collector")
+    elif version < ours:
+        told += f", is older than this gpumon-static, which has version {ours}"
+        record.warn(Step.SHELL, told, advice.replace_probe(host), *advice.unreached(host))
+    elif unreached := advice.unreached(host):
+        record.warn(Step.SHELL, f"{told}, gets no settings from config.ini", *unreached)
+    else:
+        record.done(Step.SHELL, told)
 
 
 def _look_at_ps(host: HostConfig, sections: Mapping[str, str], record: Record) -> None:
@@ -240,16 +268,22 @@ def _look_at_clock(host: HostConfig, sections: Mapping[str, str], record: Record
         record.done(Step.CLOCK, told)
 
 
+def _noun(vendor: str) -> str:
+    """GPU, for the vendor of most labs; AMD GPU."""
+    return "GPU" if vendor_of(vendor) is FIRST else f"{vendor_of(vendor).word} GPU"
+
+
 def _look_at_gpus(host: HostConfig, reading: HostReading, record: Record) -> None:
-    gpus = count(len(reading.gpus), "GPU")
-    seconds = record.smi_seconds or 0.0
+    found = Counter(gpu.vendor for gpu in reading.gpus)
+    gpus = " + ".join(count(number, _noun(vendor)) for vendor, number in found.items())
+    slowest = max(record.seconds, key=record.seconds.__getitem__, default=None)
     told = f"driver {reading.driver_version or 'unknown'}, {gpus}"
-    if record.smi_seconds is not None:
-        told += f", {seconds:.1f} s"
+    if slowest is not None:
+        told += f", {sum(record.seconds.values()):.1f} s"
     if host.gpus is not None and len(reading.gpus) < host.gpus:
         told += f"; config.ini expects {host.gpus}"
-        record.warn(Step.GPUS, told, *advice.missing_gpus(host))
-    elif seconds > SLOW_NVIDIA_SMI_S:
-        record.warn(Step.GPUS, told, *advice.slow_nvidia_smi(host))
+        record.warn(Step.GPUS, told, *advice.missing_gpus(host, found))
+    elif slowest is not None and record.seconds[slowest] > SLOW_READER_S:
+        record.warn(Step.GPUS, told, *advice.slow_reader(host, slowest))
     else:
         record.done(Step.GPUS, told)

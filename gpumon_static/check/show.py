@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpumon_static.check.checkup import CheckReport, Checkup, Finding, HostCheck, Mark
+from gpumon_static.check.publishing import TryRender
 from gpumon_static.check.surroundings import look
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.settings import Config, HostConfig
@@ -26,16 +27,23 @@ SIGNS = {
 WORDS = {Mark.OK: "ok", Mark.WARNING: "warning", Mark.FAILED: "FAILED", Mark.UNTRIED: "-"}
 
 
-def run_check(config: Config, hosts: Sequence[HostConfig], *, clock: Clock, as_json: bool) -> CheckReport:
+def run_check(
+    config: Config,
+    hosts: Sequence[HostConfig],
+    *,
+    clock: Clock,
+    as_json: bool,
+    try_render: TryRender | None = None,
+) -> CheckReport:
     """Run a check and show it: a table that fills on a terminal, plain lines in a pipe, or JSON."""
     console = Console()
     checkup = Checkup(config, hosts, clock)
     if as_json or not console.is_terminal:
-        report = CheckReport(look(config, hosts), checkup.run())
+        report = CheckReport(look(config, hosts, try_render), checkup.run())
         click.echo(report.to_json() if as_json else "\n".join(plain_lines(report)))
         return report
     with live(console, checkup.so_far):
-        report = CheckReport(look(config, hosts), checkup.run())
+        report = CheckReport(look(config, hosts, try_render), checkup.run())
     show(console, report)
     return report
 
@@ -60,13 +68,17 @@ def table(hosts: Sequence[HostCheck]) -> Table:
     shown = Table(box=None, padding=(0, 1), header_style="bold")
     shown.add_column("host", no_wrap=True)
     for step in Step:
-        shown.add_column(step.value, justify="center" if step is not Step.GPUS else "left")
+        shown.add_column(_word(step), justify="center" if step is not Step.GPUS else "left")
     shown.add_column("time", justify="right")
     for host in hosts:
         seconds = f"{host.seconds:.1f} s" if host.seconds is not None else ""
         name = Text(host.host, style=SIGNS[host.mark][1] if host.mark is not Mark.UNTRIED else "")
         shown.add_row(name, *(_cell(finding) for finding in host.findings), seconds)
     return shown
+
+
+def _word(step: str) -> str:
+    return "GPUs" if step == Step.GPUS else step
 
 
 def _cell(finding: Finding) -> Text:
@@ -97,7 +109,7 @@ def _host_lines(host: HostCheck, width: int) -> Iterator[str]:
     for finding in host.findings:
         if finding.mark is not Mark.UNTRIED:
             word = "" if finding.mark is Mark.OK else f"{WORDS[finding.mark]}: "
-            yield f"{'':{width}}{finding.step:11}{word}{finding.told}"
+            yield f"{'':{width}}{_word(finding.step):11}{word}{finding.told}"
             yield from _next(finding, width + 11)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import resource
 import shlex
 import shutil
 import tempfile
@@ -12,29 +13,43 @@ from pathlib import Path
 
 from gpumon_static.check.checkup import Finding, Mark
 from gpumon_static.check.cluster import look_at_cluster
+from gpumon_static.check.publishing import TryRender, look_at_notify, look_at_pages, look_at_room
+from gpumon_static.check.writable import look_at_files
 from gpumon_static.collect.ssh.client_config_file import passed_over
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.store import private
-from gpumon_static.text import count
+from gpumon_static.text import clip, count
 
+MOST_LETTERS = 200
 MB = 1_000_000
+FILES_PER_HOST, FILES_OF_A_RUN = 4, 64
 FULL_MB = 50
 NARROW_MB = 1000
 
 
-def look(config: Config, hosts: Sequence[HostConfig]) -> tuple[Finding, ...]:
-    return tuple(_findings(config, hosts))
+def look(
+    config: Config, hosts: Sequence[HostConfig], try_render: TryRender | None = None
+) -> tuple[Finding, ...]:
+    """`try_render`: renders all pages and writes nothing."""
+    return tuple(_findings(config, hosts, try_render))
 
 
-def _findings(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
+def _findings(config: Config, hosts: Sequence[HostConfig], try_render: TryRender | None) -> Iterator[Finding]:
     too_long = budget_warning(config, hosts)
     hosts_named = count(len(config.hosts), "host")
+    away = [f"{host.name} ({host.state})" for host in config.hosts if host.state and host not in hosts]
+    hosts_named += f"; not asked: {clip(', '.join(away), MOST_LETTERS)}" if away else ""
     mark = Mark.WARNING if too_long else Mark.OK
     yield Finding("config", mark, f"{config.path}: {too_long or hosts_named}")
     yield _directory("data", config.paths.data)
     yield from _open_to_others(config)
     yield _directory("site", config.paths.site)
+    yield from look_at_files(config)
+    yield from look_at_room(config, FULL_MB * MB)
+    yield from look_at_pages(config, try_render)
+    yield from look_at_notify(config)
+    yield from _open_files(config)
     if config.fetch.engine == "dask":
         # The files and programs of the workers' machines are theirs.
         yield from look_at_cluster(config.fetch, hosts)
@@ -50,6 +65,15 @@ def _findings(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
     if any(h.transport == "openssh" for h in hosts) and not shutil.which("ssh"):
         wanted = ("install the package openssh-client",)
         yield Finding("ssh", Mark.FAILED, 'transport = "openssh", and there is no ssh on the PATH', wanted)
+
+
+def _open_files(config: Config) -> Iterator[Finding]:
+    """Each connection takes a few files, and a user may open only so many."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = FILES_PER_HOST * min(config.fetch.workers, len(config.hosts)) + FILES_OF_A_RUN
+    if config.fetch.engine != "dask" and most != resource.RLIM_INFINITY and needed > most:
+        told = f"{config.fetch.workers} hosts at once may need {needed} open files, and the limit is {most}"
+        yield Finding("engine", Mark.WARNING, told, (f"ulimit -n {needed}, or lower workers in [fetch]",))
 
 
 def _directory(name: str, directory: Path) -> Finding:

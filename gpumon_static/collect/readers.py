@@ -45,7 +45,7 @@ class Readers:
 
     def parse(self, host: HostConfig, output: bytes) -> HostReading:
         """Raises `HostError` where there is no reading in it."""
-        return reading.parse(host.name, framing.decoded(output), self.clock())
+        return reading.parse(host.name, framing.decoded(output), self.clock(), host.vendor)
 
     def patience(self, host: HostConfig) -> float:
         """Seconds after which a host that has not answered is stuck."""

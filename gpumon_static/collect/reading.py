@@ -9,10 +9,10 @@ from gpumon_static.collect.vendors import read_gpus
 from gpumon_static.model import HostReading
 
 
-def parse(host: str, output: str, fetched_at: datetime) -> HostReading:
-    """Raises `HostError` where the output has no readings in it."""
+def parse(host: str, output: str, fetched_at: datetime, vendor: str | None = None) -> HostReading:
+    """`vendor`: the host's, in the config. Raises `HostError` where the output has no readings in it."""
     sections = framing.sections(output)
-    report = read_gpus(sections)
+    report = read_gpus(sections, vendor)
     processes = ps.table(sections)
     return HostReading(
         host=host,

@@ -14,6 +14,7 @@ class Step(StrEnum):
     LOGIN = "login"
     SHELL = "shell"
     GPUS = "nvidia-smi"
+    """Of any vendor. `check --json` has this name since release 0.1.0; tables have another."""
     PS = "ps"
     CLOCK = "clock"
 

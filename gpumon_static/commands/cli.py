@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +67,12 @@ def fetch(
     from gpumon_static.config.choose import choose
 
     config = config_file.load(config_file.find(config_path), need_keys=True)
-    count = len(choose(config.hosts, only)) if only else len(config.hosts)
+    count = len(choose(config.hosts, only) if only else config.asked(_now()))
     before = last_statuses(config.csv_path) if changes else None
-    with FetchReport(count, quiet=quiet, verbose=verbose, before=before) as report:
+    excused = {host.name for host in config.hosts if host.state_at(_now())}
+    with FetchReport(count, quiet=quiet, verbose=verbose, before=before, excused=excused) as report:
         readings = run_fetch(config, clock=_now, only=only, on_reading=report.add, say=report.say)
-    if strict and not all(reading.ok for reading in readings):
+    if strict and not all(reading.ok or reading.host in excused for reading in readings):
         raise SystemExit(STRICT_EXIT)
 
 
@@ -92,15 +94,18 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     """Find out why a host does not answer, and what to do about it.
 
     Connects to each host (or to HOSTS, which may be node sets) as fetch does, and reports each step: name,
-    port, host key, login, shell, nvidia-smi, ps, clock. Checks the directories too. Writes nothing,
-    but learns host keys where host_keys is "accept-new". Exits with 3 when anything failed.
+    port, host key, login, shell, GPUs, ps, clock. Checks the files, the pages, [notify] and the
+    room on the disk too. Run it as the user of cron. Writes nothing, but learns host keys where
+    host_keys is "accept-new". Exits with 3 when anything failed.
     """
     from gpumon_static.check.show import run_check
+    from gpumon_static.commands.render import render_only
     from gpumon_static.config.choose import choose
 
     config = config_file.load(config_file.find(config_path), need_keys=True)
-    chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.hosts
-    if not run_check(config, chosen, clock=_now, as_json=as_json).ok:
+    chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.asked(_now())
+    try_render = partial(render_only, config, _now())
+    if not run_check(config, chosen, clock=_now, as_json=as_json, try_render=try_render).ok:
         raise SystemExit(STRICT_EXIT)
 
 
@@ -148,7 +153,7 @@ def _checked(config_path: Path) -> bool:
     from gpumon_static.check.show import run_check
 
     config = config_file.load(config_path, need_keys=True)
-    return run_check(config, config.hosts, clock=_now, as_json=False).ok
+    return run_check(config, config.asked(_now()), clock=_now, as_json=False).ok
 
 
 @command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpumon_static.commands.options import config_option, debug_option, now
+from gpumon_static.commands.options import config_option, debug_option, exclusive, now
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import Config
 from gpumon_static.times import parse_duration
@@ -40,7 +41,7 @@ since_option = click.option(
     default="30d",
     show_default=True,
     callback=_moment,
-    help="Period (30d) or start date.",
+    help="Period (30d) or start date (2026-11-01, local time).",
 )
 
 
@@ -68,9 +69,15 @@ def command(function: Callable[..., Any]) -> click.Command:
 
 
 def form_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV.")
-    as_json = click.option("--json", "form", flag_value="json", help="Print JSON.")
-    return since_option(as_csv(as_json(function)))
+    as_csv = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+    @functools.wraps(function)
+    def with_form(*, as_csv: bool, as_json: bool, **given: Any) -> Any:
+        exclusive(csv=as_csv, json=as_json)
+        return function(form="csv" if as_csv else "json" if as_json else None, **given)
+
+    return since_option(as_csv(as_json(with_form)))
 
 
 @command
@@ -140,7 +147,7 @@ def import_(config_path: Path | None, log: Path) -> None:
 
 
 @command
-@click.option("--rntop", is_flag=True, required=True, help="In rntop's log format, which its board opens.")
+@click.option("--rntop", is_flag=True, help="In rntop's log format, which its board opens: the only one.")
 @since_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: stdout]")
 def export(config_path: Path | None, rntop: bool, since: int, output: Path | None) -> None:  # noqa: ARG001
@@ -152,11 +159,53 @@ def export(config_path: Path | None, rntop: bool, since: int, output: Path | Non
 
 @command
 @click.argument("target", metavar="PATH", type=click.Path(dir_okay=False, path_type=Path))
-def backup(config_path: Path | None, target: Path) -> None:
-    """Copy the database while it is in use."""
-    from gpumon_static.store.history.database import backup as run_backup
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Copies to keep: PATH, PATH.1 and so on.",
+)
+def backup(config_path: Path | None, target: Path, keep: int) -> None:
+    """Copy the database while it is in use.
 
-    run_backup(_load(config_path).history_path, target)
+    Replaces an older backup, and no other file.
+
+    Example, for cron:  gpumon-static history backup --keep 7 /backup/history.db
+    """
+    from gpumon_static.store.history.moving.copies import backup as run_backup
+
+    click.echo(f"wrote {run_backup(_load(config_path).history_path, target, keep).words}")
+
+
+backup_argument = click.argument(
+    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+@command
+@backup_argument
+def restore(config_path: Path | None, file: Path) -> None:
+    """Put a backup in the place of the database.
+
+    The backup is checked first, and a copy of what was there is kept beside it.
+    """
+    from gpumon_static.commands.history_reports import restore as run_restore
+
+    run_restore(_load(config_path), file, now())
+
+
+@command
+@backup_argument
+def merge(config_path: Path | None, file: Path) -> None:
+    """Add the database of another collector to this one.
+
+    For two collectors that become one. Where both have an hour of the same GPU, the one that knows more of it
+    counts, and never both. A second time changes nothing. A copy of what was there is kept beside it.
+    """
+    from gpumon_static.commands.history_reports import merge as run_merge
+
+    run_merge(_load(config_path), file, now())
 
 
 @command

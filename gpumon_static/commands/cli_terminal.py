@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpumon_static.commands.options import command, config_option, now
+from gpumon_static.commands.options import command, config_option, exclusive, now
 from gpumon_static.config import file as config_file
 from gpumon_static.errors import GpumonError
+from gpumon_static.terminal.amounts import parse_memory
 from gpumon_static.times import parse_duration
 
 if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config, HostConfig
     from gpumon_static.survey.offers import Offer
     from gpumon_static.terminal.source import Source
 
+NO_CONFIG = "; or name the page: --from https://lab.example/gpus/, or that in $GPUMON_URL"
 UNIT_NAMES = ("mib", "gib", "mb", "gb")
 
 
@@ -30,13 +33,10 @@ def _regex(_context: click.Context, _parameter: click.Parameter, value: str | No
 
 
 def _memory_mib(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float:
-    """G is what vendors mean by it, a thousand million bytes: a card of 80 GB has less than 80 GiB."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([mgt])(i?)b?)?\s*", (value or "0").lower())
-    if not found:
-        raise click.BadParameter(f"{value!r} is not an amount of memory such as 40G, 24GiB or 16000M")
-    base = 1024.0 if found[3] else 1000.0
-    power = {"m": 2, "g": 3, "t": 4}[found[2] or "g"]
-    return float(found[1]) * base**power / 1024.0**2
+    try:
+        return parse_memory(value or "0")
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def _seconds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
@@ -98,9 +98,9 @@ def show(
     from gpumon_static.commands.show import run_show
     from gpumon_static.terminal.show import Choice
 
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv exclude each other")
+    exclusive(json=as_json, csv=as_csv)
     config = config_file.load(config_file.find(config_path), need_keys=live)
+    _matching(config, nodes)
     form = "json" if as_json else "csv" if as_csv else "table"
     look = {"unit": units, "processes": processes, "details": details, "seen": times}
     run_show(config, Choice(nodes, user, free), look, form, clock=now, live=live)
@@ -154,12 +154,17 @@ def top(
     from gpumon_static.terminal.top import top as run_top
 
     config = config_file.load(config_file.find(config_path), need_keys=True)
-    hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
-    if not hosts:
-        raise click.UsageError("no configured host matches")
+    hosts = _matching(config, nodes)
     allow_any_text()
     look = Look(units, processes, details, me=who_am_i())
     run_top(config, hosts, look, interval, output, now)
+
+
+def _matching(config: Config, nodes: re.Pattern[str] | None) -> list[HostConfig]:
+    hosts = [host for host in config.hosts if not nodes or nodes.search(host.name)]
+    if not hosts:
+        raise click.UsageError("no configured host matches")
+    return [host for host in hosts if host.is_asked(now())]
 
 
 def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,6 +222,7 @@ def free(
     from gpumon_static.survey.offers import Wanted
     from gpumon_static.terminal import free as terminal
 
+    exclusive(plain=plain, json=as_json)
     wanted = Wanted(number, memory, model)
     found, _ = terminal.find(_source(address, config_path), wanted, now(), use_old=old)
     if not found:
@@ -249,6 +255,7 @@ def wait(
     from gpumon_static.survey.offers import Wanted
     from gpumon_static.terminal import free as terminal
 
+    exclusive(plain=plain, json=as_json)
     found = terminal.wait(
         _source(address, config_path),
         Wanted(number, memory, model),
@@ -263,16 +270,13 @@ def _source(address: str | None, config_path: Path | None) -> Source:
     from gpumon_static.terminal.source import Source
 
     named = address or (None if config_path else os.environ.get("GPUMON_URL"))
-    return Source(named or str(config_file.load(config_file.find(config_path)).paths.site))
+    return Source(named or str(config_file.load(config_file.find(config_path, NO_CONFIG)).paths.site))
 
 
 def _print_offers(found: Sequence[Offer], plain: bool, as_json: bool) -> None:
-    from gpumon_static.terminal import free as terminal
+    from gpumon_static.terminal.free import text
 
-    if as_json:
-        click.echo(terminal.as_json(found))
-    else:
-        click.echo("\n".join(terminal.plain_lines(found) if plain else terminal.lines(found)))
+    click.echo(text(found, "json" if as_json else "plain" if plain else None))
 
 
 COMMANDS = (show, top, free, wait)

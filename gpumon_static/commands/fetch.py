@@ -16,7 +16,7 @@ from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.model import HostReading, Status
 from gpumon_static.notify.run import notify
 from gpumon_static.store import lock, snapshot
-from gpumon_static.store.private import make_private
+from gpumon_static.store.private import make_private, other_owner
 from gpumon_static.text import Say
 from gpumon_static.times import Clock
 
@@ -30,7 +30,9 @@ def fetch(
     say: Say = lambda _: None,
 ) -> list[HostReading]:
     """Ask the hosts and keep the answers. Returns the readings of those asked; the file has all."""
-    hosts = choose(config.hosts, only) if only else config.hosts
+    hosts = choose(config.hosts, only) if only else config.asked(clock())
+    if owner := other_owner(config):
+        say(f"root is at work in {config.paths.data}, which belongs to {owner}: its files stay {owner}'s")
     make_private(config, say)
     with lock.only_one(config.paths.data / "fetch.lock", clock()):
         if too_long := budget_warning(config, hosts):

@@ -15,6 +15,7 @@ from gpumon_static.files import write_atomic
 from gpumon_static.store import events_file, lock
 from gpumon_static.store.history import questions, record, rntop
 from gpumon_static.store.history.database import reading, writing
+from gpumon_static.store.history.moving import copies, merging
 from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.sightings import bare_state
 from gpumon_static.survey.supply import supply_rows
@@ -56,12 +57,14 @@ def import_rntop(config: Config, log: Path, now: datetime) -> None:
             result = rntop.import_log(
                 connection, config, file, int(now.timestamp()), partial(bare_state, config.busy)
             )
+            for line in result.bad_lines:
+                click.echo(f"{log}: {line}", err=True)
+            if result.bad > len(result.bad_lines):
+                click.echo(f"{log}: and {result.bad - len(result.bad_lines)} more bad lines", err=True)
+            if not result.added and not result.known:
+                raise GpumonError(f"{log} has no line of rntop's log: nothing was added")
     except OSError as error:
         raise GpumonError(f"cannot read {log}: {error.strerror}") from error
-    for line in result.bad_lines:
-        click.echo(f"{log}: {line}", err=True)
-    if result.bad > len(result.bad_lines):
-        click.echo(f"{log}: and {result.bad - len(result.bad_lines)} more bad lines", err=True)
     click.echo(
         f"{result.added} samples added, {result.known} left out because their time is already in the history,"
         f" {result.bad} bad lines skipped"
@@ -78,6 +81,20 @@ def drop_after(config: Config, last_right: datetime, now: datetime) -> None:
             memory.doubted = []
             events_file.save(path, memory)
     click.echo(dropped.words if dropped else f"nothing was recorded after {utc_text(last_right)}")
+
+
+def restore(config: Config, file: Path, now: datetime) -> None:
+    with lock.only_one(config.paths.data / "fetch.lock", now):
+        found, before = copies.restore(config.history_path, file, now)
+    click.echo(f"restored {found.words}")
+    if before:
+        click.echo(f"what was there is in {before}")
+
+
+def merge(config: Config, file: Path, now: datetime) -> None:
+    with lock.only_one(config.paths.data / "fetch.lock", now):
+        merged = merging.merge(config, file, now)
+    click.echo(merged.words)
 
 
 def export_rntop(config: Config, since: int, output: Path | None) -> None:

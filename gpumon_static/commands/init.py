@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from gpumon_static.config import file as config_file
 from gpumon_static.config.hostlist import split_commas
 from gpumon_static.config.settings import Config
 from gpumon_static.errors import ConfigError, GpumonError
+from gpumon_static.resources import own_program
 
 EXAMPLE = "config.example.ini"
 
@@ -35,6 +34,10 @@ def write_config(directory: Path, wishes: Wishes) -> Config:
     path = directory / "config.ini"
     if path.exists():
         raise GpumonError(f"{path} exists already; init never overwrites")
+    missing = wishes.key_filename and not _may_exist(Path(wishes.key_filename).expanduser(), directory)
+    if missing:
+        raise ConfigError(path, [f"key_filename: {wishes.key_filename} does not exist; nothing was written"])
+    made = not directory.exists()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -45,7 +48,17 @@ def write_config(directory: Path, wishes: Wishes) -> Config:
         return config_file.load(path)
     except ConfigError:
         path.unlink()
+        if made:
+            directory.rmdir()
         raise
+
+
+def _may_exist(file: Path, base: Path) -> bool:
+    """False only where it is known not to: a key may be in a directory of another user's."""
+    try:
+        return (base / file).exists()
+    except OSError:
+        return True
 
 
 def config_text(wishes: Wishes) -> str:
@@ -69,7 +82,7 @@ def _set(text: str, key: str, value: str) -> str:
 
 
 def crontab_line(config: Config) -> str:
-    program = shlex.quote(str(_program()))
+    program = shlex.quote(str(own_program()))
     path = shlex.quote(str(config.path.absolute()))
     job = f"{program} fetch --changes -c {path} && {program} render -c {path}"
     # cron reads a bare % as the end of the line.
@@ -96,10 +109,3 @@ def _nginx_quoted(text: str) -> str:
         if re.fullmatch(r"[\w./-]+", text)
         else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     )
-
-
-def _program() -> Path:
-    """The command as cron can find it, whose PATH is short."""
-    beside = Path(sys.executable).with_name("gpumon-static")
-    found = shutil.which("gpumon-static")
-    return beside if beside.exists() or not found else Path(found)

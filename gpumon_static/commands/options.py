@@ -10,7 +10,7 @@ import click
 
 from gpumon_static.times import utc_now as now
 
-__all__ = ["command", "config_option", "debug_option", "now"]
+__all__ = ["command", "config_option", "debug_option", "exclusive", "now"]
 
 
 def _remember_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -30,8 +30,15 @@ config_option = click.option(
     "--config",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The config file.  [default: $GPUMON_CONFIG, else ./config.ini]",
+    help="The config file.  [default: $GPUMON_CONFIG, ./config.ini, then that of the user and of /etc]",
 )
+
+
+def exclusive(**given: bool) -> None:
+    """Refuse flags that are given together."""
+    named = [f"--{name}" for name, is_given in given.items() if is_given]
+    if len(named) > 1:
+        raise click.UsageError(f"{' and '.join(named)} exclude each other")
 
 
 def command(function: Callable[..., Any]) -> click.Command:

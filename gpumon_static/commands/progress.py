@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
@@ -16,9 +16,19 @@ from gpumon_static.text import count
 
 class FetchReport:
     def __init__(
-        self, hosts: int, *, quiet: bool, verbose: bool, before: Mapping[str, str] | None = None
+        self,
+        hosts: int,
+        *,
+        quiet: bool,
+        verbose: bool,
+        before: Mapping[str, str] | None = None,
+        excused: Collection[str] = (),
     ) -> None:
-        """`before`: each host's last status, to report only what changed since."""
+        """`before`: each host's last status, to report only what changed since.
+
+        `excused`: hosts in maintenance, whose failures are not reported.
+        """
+        self._excused = excused
         self._hosts = hosts
         self._quiet = quiet
         self._verbose = verbose
@@ -39,7 +49,7 @@ class FetchReport:
         self._stack.close()
 
     def add(self, reading: HostReading) -> None:
-        self._failed += not reading.ok
+        self._failed += not reading.ok and reading.host not in self._excused
         line = self._line(reading)
         if line:
             self._print(line)
@@ -51,7 +61,7 @@ class FetchReport:
             self._print(f"gpumon-static: {line}")
 
     def _line(self, reading: HostReading) -> str | None:
-        if self._quiet:
+        if self._quiet or reading.host in self._excused:
             return None
         last = self._before.get(reading.host) if self._before is not None else None
         if not reading.ok:

@@ -5,22 +5,46 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from gpumon_static.commands.report import month_reports, report_months
+from gpumon_static.commands.report import empty_report, month_reports, report_months
 from gpumon_static.config.settings import Config
-from gpumon_static.files import write_for_web
+from gpumon_static.files import for_web, write_all
 from gpumon_static.publish.exports.files import build_exports
+from gpumon_static.publish.exports.gpufree import NAME as GPUFREE
+from gpumon_static.publish.exports.gpufree import gpufree
 from gpumon_static.publish.page.branding import load_branding
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.store import events_file, snapshot
+from gpumon_static.store import events_file, site_files, snapshot
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import HistoryError, reading
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.pseudonyms import read_key
+from gpumon_static.survey.survey import build_survey
+from gpumon_static.terminal.show_file import show_files
 
 
 def render(config: Config, now: datetime) -> Path:
     """Render all files, then replace them together: a failure leaves all files as they were."""
+    site = config.paths.site
+    made = for_web({site / name: text for name, text in _texts(config, now).items()})
+    program = site / GPUFREE
+    if config.site.gpufree:
+        made[program] = gpufree(config.site.url or "")
+    write_all({path: data for path, data in made.items() if path != program or _differs(path, data)})
+    site_files.remove_others(config.paths.data, site, made)
+    return config.page_path
+
+
+def render_only(config: Config, now: datetime) -> None:
+    """The same without writing; where there is no data yet, of no data. Raises `GpumonError`."""
+    branding = load_branding(config)
+    readings = snapshot.read(config.csv_path) if config.csv_path.exists() else []
+    for page in config.pages:
+        render_page(build_page(readings, config, now, page, b"check", _past(config, now)), branding)
+    empty_report(config, now)
+
+
+def _texts(config: Config, now: datetime) -> dict[str, str]:
     readings = snapshot.read(config.csv_path)
     branding = load_branding(config)
     needs_key = any(page.users == Tier.PSEUDONYMS for page in config.pages)
@@ -29,14 +53,23 @@ def render(config: Config, now: datetime) -> Path:
     memory = events_file.load(events_file.path_in(config.paths.data))
     # The data before the pages that are read with it.
     files = build_exports(readings, config, now, memory, key, snapshot.to_csv)
+    if config.site.show:
+        files |= show_files(build_survey(readings, config, now, key=key))
     files |= month_reports(config, now)
     months = report_months(config, files)
     for page in config.pages:
         # The reports show what the main page shows, and so only that one links to them.
         reports = months if page == config.pages[0] else ()
         files[page.file] = render_page(build_page(readings, config, now, page, key, past, reports), branding)
-    write_for_web({config.paths.site / name: text for name, text in files.items()})
-    return config.page_path
+    return files
+
+
+def _differs(path: Path, content: bytes) -> bool:
+    """A file that stays the same from one release to the next is written once."""
+    try:
+        return path.read_bytes() != content
+    except OSError:
+        return True
 
 
 def _past(config: Config, now: datetime) -> timelines.Past | None:

@@ -81,8 +81,7 @@ def month_reports(config: Config, now: datetime) -> dict[str, str]:
             made = {name: maker.html(time, by_group=True) for name, time in stale.items()}
     except HistoryError:
         # What it may no longer show goes at once; a history that can be read again fills it.
-        nothing = SupplyReport(config.site.title, "", utc_text(now), "UTC", "", ())
-        made = {name: render_supply(nothing, config.site.templates) for name in stale}
+        made = {name: empty_report(config, now) for name in stale}
     return {f"{FOLDER}/{name}": text for name, text in made.items()}
 
 
@@ -92,6 +91,11 @@ def report_months(config: Config, made: Iterable[str]) -> list[str]:
     return sorted(
         {Path(name).stem for name, _ in _written(config.paths.site / FOLDER)} | {p.stem for p in new}
     )
+
+
+def empty_report(config: Config, now: datetime) -> str:
+    nothing = SupplyReport(config.site.title, "", utc_text(now), "UTC", "", ())
+    return render_supply(nothing, config.site.templates)
 
 
 class _Maker:

@@ -74,7 +74,8 @@ def ask_now(config: Config, choice: Choice, clock: Clock) -> list[HostReading]:
     from gpumon_static.collect.engines.ask import ask
     from gpumon_static.collect.readers import ReaderFactory
 
-    hosts = tuple(host for host in config.hosts if not choice.nodes or choice.nodes.search(host.name))
+    asked = config.asked(clock())
+    hosts = tuple(host for host in asked if not choice.nodes or choice.nodes.search(host.name))
     factory = ReaderFactory(config.path, hosts, clock)
     return ask(factory, config.fetch, say=lambda line: click.echo(f"gpumon-static: {line}", err=True))
 

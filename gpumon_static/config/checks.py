@@ -6,6 +6,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Iterable
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,23 @@ def command_line(value: Any, _base: Path) -> tuple[str, ...]:
 def scheduler_address(value: Any, base: Path) -> str:
     if not re.fullmatch(r"(tls|tcp)://[^/@\s]+:[0-9]{1,5}", string(value, base)):
         raise Wrong(f"must be an address such as 'tls://scheduler.lab.example:8786', not {shown(value)}")
+    return str(value)
+
+
+def day(value: Any, _base: Path) -> date:
+    """As TOML writes it, or in quotes."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return date.fromisoformat(value)
+    except (ValueError, TypeError):
+        raise Wrong(f"must be a day such as 2026-12-01, not {shown(value)}") from None
+
+
+def web_address(value: Any, base: Path) -> str:
+    """Without a login, which everybody would get with the file."""
+    if not re.fullmatch(r"https?://[^/@\s]+(/\S*)?", string(value, base)):
+        raise Wrong(f"must be an address such as 'https://lab.example/gpus/', not {shown(value)}")
     return str(value)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpumon_static.config.hostlist import BadHost, expand_nodeset, split_commas
 from gpumon_static.config.settings import HostConfig
-from gpumon_static.errors import GpumonError, UsageError
+from gpumon_static.errors import UsageError
 from gpumon_static.text import clip
 
 MOST_NAMED = 10
@@ -23,5 +23,5 @@ def choose(hosts: Sequence[HostConfig], only: str, what: str = "--only") -> list
     if strangers:
         listed = ", ".join(strangers[:MOST_NAMED])
         more = f" and {len(strangers) - MOST_NAMED:,} more" if len(strangers) > MOST_NAMED else ""
-        raise GpumonError(f"{what}: not among the hosts of the config: {clip(listed, MOST_LETTERS)}{more}")
+        raise UsageError(f"{what}: not among the hosts of the config: {clip(listed, MOST_LETTERS)}{more}")
     return [host for host in hosts if host.name in names]

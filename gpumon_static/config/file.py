@@ -27,14 +27,34 @@ from gpumon_static.config.settings import (
 from gpumon_static.errors import ConfigError
 from gpumon_static.text import clip
 
+OF_THE_SYSTEM = Path("/etc/gpumon-static/config.ini")
 MOST_PARTS = 64
 """Of a host's name, between its dots."""
 MOST_LETTERS = 120
 """Of a name of the config, in an error."""
 
 
-def find(explicit: Path | None) -> Path:
-    return explicit or Path(os.environ.get("GPUMON_CONFIG") or "config.ini")
+def find(explicit: Path | None, instead: str = "") -> Path:
+    """The config of -c or $GPUMON_CONFIG, else the first of the usual places that there is.
+
+    `instead`: what the command can do without one, for the error.
+    """
+    if named := explicit or os.environ.get("GPUMON_CONFIG"):
+        return Path(named)
+    places = usual_places()
+    found = next((place for place in places if place.exists()), None)
+    if found is None:
+        tried = ", ".join(map(str, places))
+        hint = f"there is none of {tried}; `gpumon-static init` writes one"
+        raise ConfigError("no config", [f"{hint}, -c PATH or $GPUMON_CONFIG names one{instead}"])
+    return found
+
+
+def usual_places() -> list[Path]:
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    # As the specification has it, a relative path there does not count.
+    base = Path(home) if home.startswith("/") else Path("~/.config").expanduser()
+    return [Path("config.ini"), base / "gpumon-static/config.ini", OF_THE_SYSTEM]
 
 
 def load(config_path: Path, *, need_keys: bool = False) -> Config:
@@ -50,6 +70,8 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
     hosts = _hosts(sections["common"], sections["fetch"], overrides, said, problems)
     sections["site"] = replace(sections["site"], pages=_pages(sections["site"].pages, hosts, base, problems))
     users = _users(tables.get("users", {}), problems)
+    endless = (host for host in hosts if host.until and not host.state)
+    problems += [f"hosts.{host.name}.until: needs a state, which ends then" for host in endless]
     problems += engine_problems(sections["fetch"], hosts)
     # Dask workers have files of their own.
     if need_keys and sections["fetch"].engine != "dask":
@@ -73,7 +95,7 @@ def _read_tables(config_path: Path) -> dict[str, Any]:
     try:
         content = config_path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        hint = "no such file; name one with -c PATH or $GPUMON_CONFIG (config.example.ini is a start)"
+        hint = "no such file; `gpumon-static init` writes one, -c PATH or $GPUMON_CONFIG names another"
         raise ConfigError(config_path, [hint]) from None
     except OSError as error:
         raise ConfigError(config_path, [f"cannot be read: {error.strerror}"]) from error
@@ -243,8 +265,11 @@ def _host(
         group=own.get("group") or None,
         note=own.get("note") or None,
         gpus=own.get("gpus"),
+        vendor=own.get("vendor") or None,
         disks=own.get("disks", fetch.disks),
         command_lines=own.get("command_lines", fetch.command_lines),
+        state=own.get("state"),
+        until=own.get("until"),
         worker=own.get("worker"),
     )
 

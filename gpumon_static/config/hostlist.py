@@ -49,8 +49,8 @@ def with_port(name: str, port: int | None) -> str:
 
 
 def split_commas(text: str) -> list[str]:
-    """Split at the commas outside brackets: `a,gpu[1,3]` is two entries."""
-    return [part.strip() for part in _split(text, ",") if part.strip()]
+    """Split at commas and ends of lines outside brackets: `a,gpu[1,3]` is two entries."""
+    return [part.strip() for part in _split(text, ",\n") if part.strip()]
 
 
 def _split(text: str, at: str) -> list[str]:

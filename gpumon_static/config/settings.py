@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from gpumon_static.bounds.vendors import ANY, VENDORS
 from gpumon_static.config.checks import (
     EVENT_TYPES,
     MAIN_PAGE,
@@ -19,6 +21,7 @@ from gpumon_static.config.checks import (
     choice,
     colour,
     command_line,
+    day,
     duration,
     event_types,
     host_entries,
@@ -36,10 +39,14 @@ from gpumon_static.config.checks import (
     string,
     texts,
     user_name,
+    web_address,
 )
 from gpumon_static.config.hostlist import HostEntry
 
 SSH_CONFIG = "~/.ssh/config"
+HOST_STATES = ("planned", "maintenance", "retired")
+"""Of a host that is not in use: no offer, no alert, no failure."""
+NOT_ASKED = ("planned", "retired")
 USER_TIERS = ("names", "pseudonyms", "counts")
 """How much a page shows about users, from most to least."""
 
@@ -188,6 +195,13 @@ class SiteConfig:
     show_command_lines: bool = key(False, boolean, "show what `fetch.command_lines` collected")
     ignore_faults: tuple[str, ...] = key((), rule_names, "health rules to ignore, by name")
     csv: bool = key(False, boolean, "publish `load_data.csv` too, on the tier of `users`")
+    show: bool = key(
+        True, boolean, "publish `show.txt` and `show.ansi`: the table of `show`, on the tier of `users`"
+    )
+    gpufree: bool = key(
+        True, boolean, "publish `gpufree`: `free` as one file, for users without an installation"
+    )
+    url: str | None = key(None, web_address, "address of the page, which `gpufree` asks by itself")
 
 
 @dataclass(frozen=True)
@@ -224,12 +238,26 @@ class HostConfig:
     group: str | None = None
     note: str | None = None
     gpus: int | None = None
+    vendor: str | None = None
+    """A vendor of bounds/vendors.py, or `any`; None: all, and NVIDIA is what a host without GPUs lacks."""
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
+    state: str | None = None
+    """One of `HOST_STATES`, while it lasts; `state_at` knows."""
+    until: date | None = None
+    """The first day without that state."""
     worker: str | None = None
     """The resource that a Dask worker must have to ask it; None: any worker does."""
     was_late: bool = False
-    """Not of the config: the last run timed out here, so the probe looks for a hung nvidia-smi first."""
+    """Not of the config: the last run timed out here, so the probe looks first for a tool that hangs."""
+
+    def state_at(self, now: datetime) -> str | None:
+        """Its state; None for a host that is in use. Days are those of the collector's time zone."""
+        is_over = self.until is not None and now.astimezone().date() >= self.until
+        return None if is_over else self.state
+
+    def is_asked(self, now: datetime) -> bool:
+        return self.state_at(now) not in NOT_ASKED
 
 
 @dataclass(frozen=True)
@@ -244,6 +272,10 @@ class Config:
     """Names to show for logins."""
     notify: NotifyConfig = field(default_factory=lambda: NotifyConfig())
     history: HistoryConfig = field(default_factory=HistoryConfig)
+
+    def asked(self, now: datetime) -> tuple[HostConfig, ...]:
+        """The hosts that a run asks: without those that are planned or retired."""
+        return tuple(host for host in self.hosts if host.is_asked(now))
 
     @property
     def csv_path(self) -> Path:
@@ -287,6 +319,16 @@ HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
     "group": (string, "shown beside the host's name; pages and filters can choose by it"),
     "note": (string, "shown beside the host's name"),
     "gpus": (integer(0, 1024), "how many GPUs there should be; fewer is a fault"),
+    "state": (
+        choice(*HOST_STATES),
+        "not in use: no offer, no alert, a quiet card; `maintenance` is still asked, the others are not",
+    ),
+    "until": (day, "first day on which `state` is over, such as `2026-12-01`"),
+    "vendor": (
+        choice(*VENDORS, ANY),
+        "whose GPUs to read: `nvidia`, `amd`, or `any`; without it all are read, and a host that has none is"
+        " `no-nvidia-smi`",
+    ),
     "worker": (resource_name, "resource that a Dask worker must have to read it; else any worker does"),
 }
 """The keys of `[hosts.NAME]` that no other section has: their checks, and what they are for."""

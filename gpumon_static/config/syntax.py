@@ -5,12 +5,18 @@
     hosts = host1.domain.tld,host2.domain.tld
 
 is not TOML. Where a file does not parse, each bare value is put in quotes, line by line (so that the
-line numbers of what is still wrong stay true), and the file is read once more.
+line numbers of what is still wrong stay true), and the file is read once more. An indented line goes on with
+the value above it, as in
+
+    hosts = host1.domain.tld,
+            host2.domain.tld
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import deque
 from typing import Any
 
 import tomli
@@ -19,6 +25,7 @@ from gpumon_static.text import clip
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z0-9_-]+)\s*[=:](.*)", re.DOTALL)
 _INLINE_COMMENT = re.compile(r"\s[#;]")
+_INDENTED_KEY = re.compile(r"\s+[A-Za-z0-9_-]+\s*=")
 _HEADER = re.compile(r"\s*\[([^\[\]]*)\]")
 
 
@@ -66,24 +73,44 @@ def _place(text: str, kind: type[Exception]) -> str:
 
 
 def quote_bare_values(text: str) -> str:
-    return "\n".join(_quote_line(line) for line in text.splitlines()) + "\n"
+    lines = deque(text.splitlines())
+    quoted: list[str] = []
+    while lines:
+        line = lines.popleft()
+        match = _ASSIGNMENT.match(line)
+        if line.lstrip().startswith(";"):
+            quoted.append("#" + line)
+        elif not match or not _is_bare(match[2].strip()):
+            quoted.append(line)
+        else:
+            values = [match[2]]
+            while lines and _continues(line, lines[0]):
+                values.append(lines.popleft())
+            value = "\n".join(filter(None, map(_without_comment, values)))
+            # As many lines as before, so that the numbers of those after it stay true.
+            quoted += [f"{match[1]} = {json.dumps(value, ensure_ascii=False)}", *([""] * (len(values) - 1))]
+    return "\n".join(quoted) + "\n"
 
 
-def _quote_line(line: str) -> str:
-    if line.lstrip().startswith(";"):
-        return "#" + line
-    match = _ASSIGNMENT.match(line)
-    if not match:
-        return line
-    key, value = match[1], match[2].strip()
-    # A value that opens like TOML and is not TOML is a mistake to report, not a bare value.
-    if value.startswith(('"', "'", "[", "{")) or _is_toml(value):
-        return line
+def _is_bare(value: str) -> bool:
+    """A value that opens like TOML and is not TOML is a mistake to report, not a bare value."""
+    return not value.startswith(('"', "'", "[", "{")) and not _is_toml(value)
+
+
+def _continues(first: str, line: str) -> bool:
+    """Whether a line is more of the value above it: it is indented further, and no key with a value."""
+    return bool(line.strip()) and _indent(line) > _indent(first) and not _INDENTED_KEY.match(line)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _without_comment(text: str) -> str:
+    value = text.strip()
     comment = _INLINE_COMMENT.search(value)
     bare = value[: comment.start()].rstrip() if comment else value
-    bare = "" if value.startswith(("#", ";")) else bare
-    escaped = bare.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{key} = "{escaped}"'
+    return "" if value.startswith(("#", ";")) else bare
 
 
 def _is_toml(value: str) -> bool:

@@ -5,11 +5,12 @@ nvidia-smi.list  nvidia-smi -L             proc/stat      cpu0 ...
 failure          what nvidia-smi prints instead, where the driver is broken
 ps               1234  1001   03:25:11 Rl   mira     python3
 df               df -kP                    cpu-step       how far the CPU's counters go on, each time
+sys/class/...    what AMD's driver writes: sysfs.py
 """
 
 from __future__ import annotations
 
-from gpumon_static.demo import workload, xml
+from gpumon_static.demo import sysfs, workload, xml
 from gpumon_static.demo.lab import DemoHost
 from gpumon_static.model import GONE, HostReading, Machine, Process, Status
 
@@ -54,8 +55,7 @@ def files(host: DemoHost, reading: HostReading) -> dict[str, str]:
     processes = [process for gpu in reading.gpus for process in gpu.all_processes]
     failure = {"failure": f"\n{workload.DRIVER_FAILURE}\n\n"} if host.fate is Status.DRIVER else {}
     return {
-        "nvidia-smi.xml": xml.render(host, reading),
-        "nvidia-smi.list": smi_list(reading),
+        **GPU_FILES[host.gpus[0].model.vendor](host, reading),
         "ps": "".join(ps_line(process) for process in processes if process.state != GONE),
         "df": df(reading.machine),
         "cpu-step": _cpu_step(reading.machine),
@@ -64,6 +64,13 @@ def files(host: DemoHost, reading: HostReading) -> dict[str, str]:
         **{f"proc/{p.pid}/cgroup": _cgroup(p.job) for p in processes if p.job},
         **failure,
     }
+
+
+def _nvidia_files(host: DemoHost, reading: HostReading) -> dict[str, str]:
+    return {"nvidia-smi.xml": xml.render(host, reading), "nvidia-smi.list": smi_list(reading)}
+
+
+GPU_FILES = {"nvidia": _nvidia_files, "amd": sysfs.files}
 
 
 def df(machine: Machine) -> str:

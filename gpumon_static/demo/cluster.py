@@ -155,6 +155,7 @@ class DemoCluster:
             "DEMO_ANSWERS": str(own),
             "GPUMON_PROC": str(own / "proc"),
             "GPUMON_SYS": str(own / "sys"),
+            "GPUMON_SHARE": str(own / "share"),
         }
 
 

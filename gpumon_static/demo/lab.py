@@ -1,12 +1,12 @@
 """The hosts of the demo lab: a pure function of the spec.
 
-The first twelve show every state there is; a bigger lab has more of the ordinary ones.
+The first fourteen show every state there is; a bigger lab has more of the ordinary ones.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, cycle, islice
 
@@ -48,7 +48,7 @@ class DemoHost:
     group: str
     note: str | None
     driver: str
-    cuda: str
+    cuda: str | None
     cpus: int
     ram_gib: int
     gpus: tuple[DemoGpu, ...]
@@ -66,7 +66,7 @@ class HostKind:
     model: GpuModel
     plan: tuple[tuple[int, Habit], ...]
     driver: str
-    cuda: str
+    cuda: str | None
     cpus: int
     ram_gib: int
     note: str | None = None
@@ -77,6 +77,18 @@ class HostKind:
     fate: Status = Status.OK
 
 
+@dataclass(frozen=True)
+class Naming:
+    """How a vendor's tool or driver writes what identifies a card."""
+
+    uuid: Callable[[str], str]
+    bus_id: str
+
+
+NAMINGS = {
+    "nvidia": Naming(lambda unique: f"GPU-{unique}", "00000000:{:02X}:00.0"),
+    "amd": Naming(lambda unique: f"GPU-{unique.replace('-', '')[:16]}", "0000:{:02x}:00.0"),
+}
 BUSY, HELD, SHARED, FREE, NORMAL = Habit.BUSY, Habit.HELD, Habit.SHARED, Habit.FREE, Habit.NORMAL
 TEAM, COURSE = Habit.TEAM, Habit.COURSE
 TEAM_HOSTS = 3
@@ -117,6 +129,9 @@ SHOWN = (
          note="lucas sits here: ask first by day"),
     HostKind("render", "graphics", models.RTX_A6000, ((2, NORMAL),), "550.90.07", "12.4", 48, 252,
          fate=Status.DRIVER),
+    HostKind("mi300", "language", models.MI300X, ((4, BUSY), (2, NORMAL), (1, HELD), (1, FREE)),
+         "6.10.5", None, 192, 2268),
+    HostKind("radeon", "graphics", models.RX_7900, ((1, NORMAL), (1, FREE)), "6.10.5", None, 24, 126),
 )  # fmt: skip
 ORDINARY = tuple(kind for kind in SHOWN if kind.fate is Status.OK and not kind.note)
 
@@ -159,11 +174,12 @@ def _host(kind: HostKind, number: int, spec: DemoSpec) -> DemoHost:
 
 def _gpu(kind: HostKind, host: str, seed: int, index: int) -> DemoGpu:
     slices = kind.mig if index == 0 else ()
+    naming = NAMINGS[kind.model.vendor]
     return DemoGpu(
         index=index,
         model=kind.model,
-        uuid=f"GPU-{identity(seed, host, index)}",
-        bus_id=f"00000000:{7 + 15 * index:02X}:00.0",
+        uuid=naming.uuid(identity(seed, host, index)),
+        bus_id=naming.bus_id.format(7 + 15 * index),
         slices=tuple(
             DemoSlice(profile, f"MIG-{identity(seed, host, index, number)}", instance)
             for number, ((profile, _), instance) in enumerate(zip(slices, (2, 3, 9, 10), strict=False))

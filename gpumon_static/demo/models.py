@@ -20,6 +20,9 @@ class GpuModel:
     """Cards for servers have none of their own: `N/A`."""
     has_ecc: bool = True
     can_mig: bool = False
+    vendor: str = "nvidia"
+    pci_id: str = ""
+    """Device and revision, where the card is known by them."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,13 @@ RTX_4090 = GpuModel(
     "NVIDIA GeForce RTX 4090", "Ada Lovelace", 24564, 348, 16, 450, 33, 69, 3105, has_fan=True, has_ecc=False
 )
 RTX_A6000 = GpuModel("NVIDIA RTX A6000", "Ampere", 49140, 456, 23, 300, 35, 79, 2100, has_fan=True)
+MI300X = GpuModel(
+    "AMD Instinct MI300X OAM", "CDNA 3", 196592, 0, 138, 750, 36, 78, 2100, vendor="amd", pci_id="74a1 00"
+)
+RX_7900 = GpuModel(
+    "AMD Radeon RX 7900 XTX", "RDNA 3", 24560, 0, 14, 303, 38, 76, 2500,
+    has_fan=True, has_ecc=False, vendor="amd", pci_id="744c c8",
+)  # fmt: skip
 
 SLICE_3G = MigProfile("3g.40gb", 40192, 42)
 SLICE_2G = MigProfile("2g.20gb", 19968, 28)

@@ -19,6 +19,7 @@ from gpumon_static.demo.lab import DemoSpec
 from gpumon_static.demo.site import serve_site
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
+from gpumon_static.resources import own_command
 from gpumon_static.text import Say, count
 from gpumon_static.times import Clock
 
@@ -100,9 +101,9 @@ def _say_what_next(config: Config, say: Say) -> None:
     directory = config.path.parent
     where = "" if directory == Path(DEFAULT_DIRECTORY) else f" --dir {shlex.quote(str(directory))}"
     say("")
-    say(f"next     gpumon-static demo{where} --serve    keeps the hosts up and the page fresh")
-    say(f"         gpumon-static render -c {shlex.quote(str(config.path))}")
-    say(f"         gpumon-static history users -c {shlex.quote(str(config.path))}")
+    say(f"next     {own_command()} demo{where} --serve    keeps the hosts up and the page fresh")
+    say(f"         {own_command()} render -c {shlex.quote(str(config.path))}")
+    say(f"         {own_command()} history users -c {shlex.quote(str(config.path))}")
     say(f"page     {config.page_path}")
 
 
@@ -110,7 +111,7 @@ def _keep_fresh(
     config: Config, cluster: DemoCluster, pipelines: Pipelines, clock: Clock, url: str, say: Say
 ) -> None:
     say("")
-    say(f"next     gpumon-static fetch -v -c {shlex.quote(str(config.path))}    in another terminal")
+    say(f"next     {own_command()} fetch -v -c {shlex.quote(str(config.path))}    in another terminal")
     say(f"page     {url}    fresh every {REFRESH_SECONDS:.0f} s; Ctrl-C ends it")
     try:
         while True:

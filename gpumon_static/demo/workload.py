@@ -124,6 +124,7 @@ def _gpu(gpu: DemoGpu, shares: _Shares, at: int) -> Gpu:
         slices=slices,
         processes=tuple(share.process for share in whole),
         faults=gpu.faults,
+        vendor=gpu.model.vendor,
     )
 
 

@@ -35,7 +35,7 @@ def render(host: DemoHost, reading: HostReading) -> str:
         "<nvidia_smi_log>",
         *_lines("timestamp", _timestamp(reading.fetched_at), 1),
         *_lines("driver_version", host.driver, 1),
-        *_lines("cuda_version", host.cuda, 1),
+        *_lines("cuda_version", host.cuda or "N/A", 1),
         *_lines("attached_gpus", str(len(reading.gpus)), 1),
     ]
     for demo, gpu in zip(host.gpus, reading.gpus, strict=True):

@@ -21,7 +21,8 @@ EXTRA = (
     "uid process_state gpu_bus_id gpu_mig_mode gpu_processes_known mig_uuid mig_profile mig_gpu_instance"
     " mig_compute_instance mig_memory_used_mib mig_memory_total_mib warning cpu_count load_1m load_5m"
     " load_15m ram_used_mib ram_total_mib gpu_faults command_line cpu_utilization swap_used_mib"
-    " swap_total_mib uptime_s disks note"
+    " swap_total_mib uptime_s disks note gpu_vendor gpu_device gpu_memory_shared gpu_utilization_sticks"
+    " compute_units"
 ).split()
 COLUMNS = CONTRACT + EXTRA
 
@@ -68,7 +69,11 @@ MACHINE: dict[str, CsvColumn] = {
     ),
 }
 GPU: dict[str, CsvColumn] = {
-    "gpu_index": CsvColumn("index", cells.whole, "nvidia-smi's index; empty: the host has no reading"),
+    "gpu_index": CsvColumn(
+        "index",
+        cells.whole,
+        "nvidia-smi's index; GPUs of other vendors are counted on from there; empty: the host has no reading",
+    ),
     "gpu_uuid": CsvColumn("uuid", cells.text, "UUID of the GPU"),
     "gpu_name": CsvColumn("name", cells.text, "full name of the GPU"),
     "gpu_utilization": CsvColumn("utilization", cells.finite, "percent of the time in which a kernel ran"),
@@ -85,6 +90,16 @@ GPU: dict[str, CsvColumn] = {
     ),
     "gpu_faults": CsvColumn(
         "faults", cells.faults, "`rule: what was seen; rule: ...`; a `;` inside is `\\;`"
+    ),
+    "gpu_vendor": CsvColumn("vendor", cells.text, "`nvidia` or `amd`"),
+    "gpu_device": CsvColumn(
+        "device", cells.text, "what `HIP_VISIBLE_DEVICES` takes, where that is not the index"
+    ),
+    "gpu_memory_shared": CsvColumn(
+        "memory_shared", cells.flag, "whether its memory is the CPU's RAM, used by the whole host"
+    ),
+    "gpu_utilization_sticks": CsvColumn(
+        "utilization_sticks", cells.flag, "whether its utilization may stay at 100 % without work"
     ),
 }
 SLICE: dict[str, CsvColumn] = {
@@ -109,5 +124,10 @@ PROCESS: dict[str, CsvColumn] = {
     "uid": CsvColumn("uid", cells.whole, "numeric user id of the owner"),
     "process_state": CsvColumn("state", cells.text, "state letters of ps, or `gone`"),
     "command_line": CsvColumn("command_line", cells.text, "with arguments; only with `fetch.command_lines`"),
+    "compute_units": CsvColumn(
+        "compute_units",
+        cells.whole,
+        "compute units that it uses at this moment, where they are counted",
+    ),
 }
 TABLES = (HOST, MACHINE, GPU, SLICE, PROCESS)

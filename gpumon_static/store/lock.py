@@ -47,4 +47,4 @@ def _said_by_the_other(content: bytes, now: datetime) -> str:
         process = int(pid)
     except (ValueError, OverflowError, OSError):
         return "another fetch is running"
-    return f"another fetch is running since {since:%H:%M:%S} ({seconds} s, process {process}); exiting"
+    return f"another fetch is running since {since:%H:%M:%S %Z} ({seconds} s, process {process}); exiting"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import grp
 import os
+import pwd
 import shlex
 import stat
 from contextlib import suppress
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
     from gpumon_static.text import Say
 
-FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "fetch.lock")
+FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "site-files.json", "fetch.lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,28 @@ def entries(config: Config, group: int | None) -> list[DataEntry]:
     return [_entry(config, path, group) for path in _paths(config.paths.data)]
 
 
-def _paths(data: Path) -> list[Path]:
+def files(data: Path) -> list[Path]:
     """Our files, without symbolic links: what they point to is not ours to change."""
     found = sorted(path for pattern in FILES for path in data.glob(pattern))
-    files = [path for path in found if path.is_file() and not path.is_symlink()]
-    return [data, *files] if data.is_dir() else []
+    return [path for path in found if path.is_file() and not path.is_symlink()]
+
+
+def other_owner(config: Config) -> str | None:
+    """The user whose data directory it is, where root is at work in it."""
+    try:
+        owner = config.paths.data.stat().st_uid
+    except OSError:
+        return None
+    if os.geteuid() != 0 or owner == 0:
+        return None
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        return str(owner)
+
+
+def _paths(data: Path) -> list[Path]:
+    return [data, *files(data)] if data.is_dir() else []
 
 
 def _entry(config: Config, path: Path, group: int | None) -> DataEntry:

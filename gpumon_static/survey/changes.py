@@ -37,7 +37,7 @@ def note_changes(memory: EventMemory, readings: Iterable[HostReading], config: C
     memory.hosts = {name: kept for name, kept in memory.hosts.items() if name in known}
     new: list[Event] = []
     for reading in readings:
-        if reading.host in known:
+        if reading.host in known and not known[reading.host].state_at(reading.fetched_at):
             new += _Observation(memory, known[reading.host], reading, config).events()
     memory.events = [*memory.events, *new][-MOST_EVENTS:]
     return new

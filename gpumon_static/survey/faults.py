@@ -61,11 +61,12 @@ def usual_drivers(hosts: Sequence[SurveyedHost], ignored: Collection[str]) -> di
     """For each host whose driver is another than that of most of its group: that of most."""
     if "driver-differs" in ignored:
         return {}
-    versions: dict[str, list[tuple[str, str]]] = {}
+    # Drivers of two vendors are never the same.
+    versions: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for host in hosts:
         group, reading = host.config.group, host.reading
         if group and reading and reading.driver_version:
-            versions.setdefault(group, []).append((host.name, reading.driver_version))
+            versions.setdefault((group, host.vendor), []).append((host.name, reading.driver_version))
     return {
         name: usual
         for group in versions.values()

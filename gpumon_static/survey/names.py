@@ -3,6 +3,8 @@
 NVIDIA A100-SXM4-80GB                 A100 80G
 Tesla V100S-PCIE-32GB                 V100S 32G
 NVIDIA GeForce RTX 3050 Laptop GPU    RTX 3050 Laptop
+AMD Instinct MI300X OAM               MI300X
+AMD Radeon RX 7900 XTX                RX 7900 XTX
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ from __future__ import annotations
 import re
 
 from gpumon_static.model import Gpu, MigDevice
-from gpumon_static.text import clip
+from gpumon_static.text import PROFILE_LETTERS, clip
 
 MOST_LETTERS = 32
-PROFILE_LETTERS = 16
 
 # Maker, product line and form factor do not matter for where to run.
 _NOISE = re.compile(
     r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID(?= K)|Generation|GPU|PCIe|SXM\d?|HBM\d\w?"
+    r"|AMD(?! 1002:)|Instinct|Radeon(?= (?:RX|Pro|AI|VII|Graphics|\d))|\(TM\)|OAM"
     r"|(?:Server|Workstation|Max-Q Workstation) Edition)\b",
     re.IGNORECASE,
 )

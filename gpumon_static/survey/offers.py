@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpumon_static.survey.names import PROFILE_LETTERS
-from gpumon_static.survey.survey import DEVICE
-from gpumon_static.text import clip, plain
+from gpumon_static.bounds.vendors import vendor_of
+from gpumon_static.text import DEVICE, NUMBERS, PROFILE_LETTERS, clip, plain
+from gpumon_static.times import parse_utc
 
 RAM_PER_GPU_MIB = 8 * 1024
 LEAST_DISK_PERCENT = 5
@@ -45,7 +45,7 @@ class Offered:
     """A GPU or slice of the lab, free or not."""
 
     device: str
-    """What CUDA_VISIBLE_DEVICES takes."""
+    """What CUDA_VISIBLE_DEVICES or its kin takes."""
     index: str
     model: str
     names: tuple[str, ...]
@@ -54,6 +54,8 @@ class Offered:
     is_slice: bool
     is_offered: bool
     """As `survey.Place` has it."""
+    environment: str
+    """What stands before the devices, and differs by vendor. A program can use GPUs of one vendor only."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Offer:
 
     @property
     def environment(self) -> str:
-        return f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={self.devices}"
+        return f"{self.places[0].environment}{self.devices}"
 
 
 def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) -> list[Offer]:
@@ -96,7 +98,7 @@ def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) ->
     found = [
         _offer(host, places, wanted, is_wanted)
         for host, places in listed
-        if oldest is None or datetime.fromisoformat(host["fetched_at"]) >= oldest
+        if oldest is None or parse_utc(host["fetched_at"]) >= oldest
     ]
     # The hosts come by name, and a sort keeps that order among equals.
     return sorted((offer for offer in found if offer), key=lambda offer: _rank(offer, wanted))
@@ -158,8 +160,8 @@ def _size(place: Offered, wanted: Wanted) -> tuple[bool, float]:
 def _offer(
     host: Mapping[str, Any], places: Iterable[Offered], wanted: Wanted, is_wanted: IsModel
 ) -> Offer | None:
-    fitting = [place for place in places if _fits(place, wanted) and is_wanted(place)]
-    if len(fitting) < wanted.count:
+    fitting = _of_one_vendor([p for p in places if _fits(p, wanted) and is_wanted(p)], wanted)
+    if fitting is None:
         return None
     picked = _pick(fitting, wanted)
     machine = host["machine"] or {}
@@ -182,6 +184,15 @@ def _fits(place: Offered, wanted: Wanted) -> bool:
     if not place.is_offered or (place.is_slice and wanted.count > 1):
         return False
     return not wanted.memory_mib or (place.free_mib is not None and place.free_mib >= wanted.memory_mib)
+
+
+def _of_one_vendor(fitting: Iterable[Offered], wanted: Wanted) -> list[Offered] | None:
+    """Those of the vendor that has enough of them; of several, the one whose smallest is the smallest."""
+    vendors: dict[str, list[Offered]] = {}
+    for place in fitting:
+        vendors.setdefault(place.environment, []).append(place)
+    enough = [places for places in vendors.values() if len(places) >= wanted.count]
+    return min(enough, key=lambda places: _size(_pick(places, wanted)[0], wanted), default=None)
 
 
 def _pick(fitting: Sequence[Offered], wanted: Wanted) -> tuple[Offered, ...]:
@@ -212,15 +223,19 @@ def _places(gpus: Iterable[Mapping[str, Any]]) -> Iterable[Offered]:
         is_well = not any(fault["severity"] == "fault" for fault in gpu["faults"])
         model, name = plain(gpu["model"]), gpu["name"] or ""
         number = str(int(gpu["index"]))
+        # Files of release 0.1.0 have neither vendor nor device.
+        environment = vendor_of(gpu.get("vendor")).environment
         if not gpu["slices"]:
+            own = str(gpu.get("device") or "")
+            device = own if NUMBERS.fullmatch(own) else number
             can_run = gpu["is_usable"] and is_well
-            yield Offered(number, number, model, (model, name), *_memory(gpu), False, can_run)
+            yield Offered(device, number, model, (model, name), *_memory(gpu), False, can_run, environment)
         for cut in gpu["slices"]:
             uuid = cut["uuid"] or ""
             index = f"{number}:{int(cut['index'])}"
             whole = f"{clip(plain(cut['profile'] or 'MIG'), PROFILE_LETTERS)} {model}"
             can_run = cut["is_usable"] and is_well and bool(DEVICE.fullmatch(uuid))
-            yield Offered(uuid, index, whole, (whole, name), *_memory(cut), True, can_run)
+            yield Offered(uuid, index, whole, (whole, name), *_memory(cut), True, can_run, environment)
 
 
 def _memory(gpu: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -28,7 +28,7 @@ from gpumon_static.model import Disk, Gpu, HostReading, Process, Status
 from gpumon_static.survey.pseudonyms import pseudonym
 
 SOMEONE = "(name)"
-WARNED = "nvidia-smi printed a warning."
+WARNED = "The driver reported a warning."
 DISTINCT_LETTERS = 4
 """A login of fewer letters is part of many words, and is found as a word of its own only."""
 
@@ -39,8 +39,10 @@ REASONS = {
     Status.TIMEOUT: "The host did not answer in time.",
     Status.HOST_KEY: "The host's SSH key is unknown or has changed.",
     Status.AUTH: "The login was refused.",
+    Status.NO_SHELL: "The host answered, and has no POSIX shell.",
     Status.NO_NVIDIA_SMI: "There is no nvidia-smi on the host.",
-    Status.DRIVER: "The driver does not answer nvidia-smi.",
+    Status.NO_GPU_TOOL: "The host has no GPU with a driver for computing.",
+    Status.DRIVER: "The GPU driver does not answer.",
     Status.NO_GPUS: "The host answered, and listed no GPU.",
     Status.BAD_OUTPUT: "The host's answer could not be read.",
     Status.ERROR: "The host could not be read.",

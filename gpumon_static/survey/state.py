@@ -13,6 +13,10 @@ from gpumon_static.rules import is_unusable
 
 LEAST_GHOST_MIB = 256
 """MiB. Drivers reserve less than this, which does not count."""
+STUCK_PERCENT = 99
+"""A utilization that sticks does so here."""
+NOT_RUNNING = ("T", "t", "Z", "X", GONE)
+"""States of ps in which a process cannot have its GPU compute: stopped, or ended."""
 
 
 class State(StrEnum):
@@ -69,8 +73,13 @@ def _instance(slices: list[MigDevice]) -> Instance:
 def gpu_state(gpu: Gpu, busy: BusyConfig) -> State:
     if gpu.slices:
         return _of_slices([slice_state(cut, gpu, busy) for cut in slices_of(gpu)])
+    utilization = 0.0 if _is_stuck(gpu) else gpu.utilization
+    if gpu.memory_shared:
+        # RAM in use is mostly the host's own. A GPU that reports nothing else is unknown, not free.
+        is_told = gpu.processes_known and utilization is not None
+        return _if_usable(_state(utilization, None, gpu.processes, is_told, busy), gpu)
     held = _holds_memory(gpu.memory_used_mib, gpu.memory_total_mib, gpu.processes, busy)
-    return _if_usable(_state(gpu.utilization, held, gpu.processes, gpu.processes_known, busy), gpu)
+    return _if_usable(_state(utilization, held, gpu.processes, gpu.processes_known, busy), gpu)
 
 
 def slice_state(cut: Slice, gpu: Gpu, busy: BusyConfig) -> State:
@@ -81,6 +90,14 @@ def slice_state(cut: Slice, gpu: Gpu, busy: BusyConfig) -> State:
     return _if_usable(_state(None, held, mig.processes, gpu.processes_known, busy), gpu)
 
 
+def _is_stuck(gpu: Gpu) -> bool:
+    """At 100 % while none of the processes on it can be computing: stopped, ended, or on no compute unit."""
+    at_work = [process for process in gpu.processes if not process.is_graphics_only]
+    if not gpu.utilization_sticks or not at_work or (gpu.utilization or 0) < STUCK_PERCENT:
+        return False
+    return all(p.compute_units == 0 or (p.state or "").startswith(NOT_RUNNING) for p in at_work)
+
+
 def sliced_memory_mib(gpu: Gpu) -> tuple[float, float]:
     """Used and total of all slices together, what is shared counted once."""
     first = [cut.mig for cut in slices_of(gpu) if cut.instance.slices[0] is cut.mig]
@@ -89,7 +106,7 @@ def sliced_memory_mib(gpu: Gpu) -> tuple[float, float]:
 
 def ghost_mib(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> float | None:
     """Memory in use that no process accounts for; None where that is not known, or negligible."""
-    if gpu.slices and cut is None:
+    if (gpu.slices and cut is None) or gpu.memory_shared:
         return None
     shown = cut.mig if cut else gpu
     used, total = shown.memory_used_mib, shown.memory_total_mib

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,16 +14,13 @@ from gpumon_static.survey.faults import host_faults, without
 from gpumon_static.survey.privacy import Tier, veil
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
 from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
-from gpumon_static.text import natural_key
+from gpumon_static.text import DEVICE, NUMBERS, natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig
 
 GRACE_S = 60
 """Time that a run may need until its data is there, before it counts as missed."""
-
-DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_-]*")
-"""A UUID that may be pasted into a shell: a host could send anything in its place."""
 
 STATES = {State.FREE: "free", State.BUSY: "busy", State.HELD: "held", State.UNKNOWN: "unknown"}
 """Names of the states in files for scripts: one word each."""
@@ -56,7 +52,7 @@ class Place:
 
     @property
     def utilization(self) -> float | None:
-        """nvidia-smi gives none of a slice."""
+        """None is reported of a slice."""
         return None if self.mig else self.gpu.utilization
 
     @property
@@ -69,9 +65,10 @@ class Place:
 
     @property
     def device(self) -> str | None:
-        """What CUDA_VISIBLE_DEVICES takes: CUDA knows a whole GPU by its index, a slice by its UUID."""
+        """What CUDA_VISIBLE_DEVICES or its kin takes: a whole GPU has a number, a slice its UUID."""
         if self.mig is None:
-            return str(self.gpu.index)
+            own = self.gpu.device
+            return own if own and NUMBERS.fullmatch(own) else str(self.gpu.index)
         return self.mig.uuid if self.mig.uuid and DEVICE.fullmatch(self.mig.uuid) else None
 
     @property
@@ -81,7 +78,7 @@ class Place:
 
     @property
     def is_offered(self) -> bool:
-        """Free, nothing is known to be wrong with it, and CUDA can be told of it."""
+        """Free, nothing is known to be wrong with it, and a program can be told of it."""
         return self.is_usable and not marked(self.gpu.faults) and self.device is not None
 
 
@@ -89,10 +86,27 @@ class Place:
 class SurveyedHost:
     config: HostConfig
     reading: HostReading | None
-    """None for a host that no fetch has asked yet."""
+    """None for a host that no fetch has asked yet, and for one that is not in use."""
     faults: tuple[str, ...]
     """Of the host as a whole, in words."""
     busy: BusyConfig
+    state: str | None = None
+    """Of a host that is not in use: planned, maintenance or retired."""
+
+    @property
+    def has_failed(self) -> bool:
+        return self.reading is not None and not self.reading.ok
+
+    @property
+    def is_unread(self) -> bool:
+        """No fetch has asked it yet."""
+        return self.reading is None and self.state is None
+
+    @property
+    def state_words(self) -> str:
+        """`maintenance until 2026-12-01`; empty for a host that is in use."""
+        until = self.config.until
+        return f"{self.state}{f' until {until}' if until else ''}" if self.state else ""
 
     @property
     def name(self) -> str:
@@ -105,6 +119,11 @@ class SurveyedHost:
     @property
     def gpus(self) -> tuple[Gpu, ...]:
         return self.reading.gpus if self.reading and self.reading.ok else ()
+
+    @property
+    def vendor(self) -> str:
+        """Of its first GPU, whose driver the reading has; empty where there is none."""
+        return self.gpus[0].vendor if self.gpus else ""
 
     def state_of(self, gpu: Gpu) -> State:
         return gpu_state(gpu, self.busy)
@@ -182,13 +201,16 @@ def assemble(
     return Survey(
         title=spec.title or config.site.title,
         tier=tier,
-        hosts=tuple(_surveyed(host, read.get(host.name), config) for host in hosts),
+        hosts=tuple(_surveyed(host, read.get(host.name), config, now) for host in hosts),
         made_at=now,
         interval_s=config.site.interval,
         refresh_s=config.site.refresh,
     )
 
 
-def _surveyed(host: HostConfig, reading: HostReading | None, config: Config) -> SurveyedHost:
+def _surveyed(host: HostConfig, reading: HostReading | None, config: Config, now: datetime) -> SurveyedHost:
+    if state := host.state_at(now):
+        # Whatever it reported: nobody is to run there, and nothing of it is a fault.
+        return SurveyedHost(host, None, (), config.busy, state)
     found = host_faults(host, reading, config.site.ignore_faults) if reading and reading.ok else []
     return SurveyedHost(host, reading, tuple(found), config.busy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gpumon_static.text import DASH
 
 UNITS = {"mib": ("MiB", 1.0), "gib": ("GiB", 1 / 1024), "mb": ("MB", 1.048576), "gb": ("GB", 0.001048576)}
@@ -25,3 +27,16 @@ def percent_of(part: float | None, whole: float | None) -> float | None:
 
 def rounded(value: float | None, unit: str) -> str:
     return DASH if value is None else f"{value:.0f}{unit}"
+
+
+def parse_memory(text: str) -> float:
+    """`40G`, `24GiB` or `16000M` to MiB; raises `ValueError`.
+
+    G is what vendors mean by it, a thousand million bytes: a card of 80 GB has less than 80 GiB.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([mgt])(i?)b?)?\s*", text.lower())
+    if not found:
+        raise ValueError(f"{text!r} is not an amount of memory such as 40G, 24GiB or 16000M")
+    base = 1024.0 if found[3] else 1000.0
+    power = {"m": 2, "g": 3, "t": 4}[found[2] or "g"]
+    return float(found[1]) * base**power / 1024.0**2

@@ -13,7 +13,7 @@ from gpumon_static.errors import GpumonError
 from gpumon_static.survey.offers import Offer, Wanted, offers
 from gpumon_static.terminal.source import Source, Unavailable
 from gpumon_static.text import Say
-from gpumon_static.times import Clock, duration
+from gpumon_static.times import Clock, duration, parse_utc
 
 USUAL_PAUSE = 60.0
 """Seconds between two requests where the page does not set how often it may be asked."""
@@ -39,7 +39,7 @@ def is_old(document: dict[str, Any], now: datetime) -> bool:
     fetched = document.get("fetched_at")
     if not fetched:
         return True
-    age = (now - datetime.fromisoformat(fetched)).total_seconds()
+    age = (now - parse_utc(fetched)).total_seconds()
     return age > float(document["stale_after_s"])
 
 
@@ -47,7 +47,7 @@ def _old(document: dict[str, Any], now: datetime) -> str:
     fetched = document.get("fetched_at")
     if not fetched:
         return "there is no data yet: no host has been asked"
-    age = duration((now - datetime.fromisoformat(fetched)).total_seconds())
+    age = duration((now - parse_utc(fetched)).total_seconds())
     return f"the data is {age} old: fetch seems to have stopped (--old accepts it)"
 
 
@@ -83,6 +83,13 @@ def wait(
         sleep(min(seconds, left))
 
 
+def text(found: Sequence[Offer], form: str | None) -> str:
+    """The offers as they are printed. `form`: json, plain, or None for people."""
+    if form == "json":
+        return as_json(found)
+    return "\n".join(plain_lines(found) if form == "plain" else lines(found))
+
+
 def lines(found: Sequence[Offer]) -> list[str]:
     """Text for users: the host and why, then the two lines to paste."""
     told = []
@@ -108,7 +115,7 @@ def _least_mib(offer: Offer) -> int | None:
 
 
 def plain_lines(found: Sequence[Offer]) -> list[str]:
-    """For `read host devices`: the host and what CUDA_VISIBLE_DEVICES takes."""
+    """For `read host devices`: the host and what CUDA_VISIBLE_DEVICES, or HIP_VISIBLE_DEVICES, takes."""
     return [f"{offer.host} {offer.devices}" for offer in found]
 
 

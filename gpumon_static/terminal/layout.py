@@ -20,6 +20,8 @@ class Column:
     """Where there is no room, the column with the highest number goes; 0 stays."""
     least: int = 0
     """The width to which it may be cut; 0: it is not cut."""
+    keep_end: bool = False
+    """It is cut in its middle: hosts differ at the end of their names."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
     line = Text(no_wrap=True, overflow="crop", end="")
     for place, column in enumerate(columns):
         cell = row.get(column.name, Cell())
-        text = fit(cell.text, widths[column.name])
+        text = (fit_ends if column.keep_end else fit)(cell.text, widths[column.name])
         pad = " " * (widths[column.name] - cell_len(text))
         line.append(pad + text if column.right else text + pad, cell.style)
         if place < len(columns) - 1:
@@ -80,3 +82,14 @@ def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
 
 def fit(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def fit_ends(text: str, width: int) -> str:
+    """The same with the cut in the middle: a third of what is left is the beginning."""
+    if cell_len(text) <= width:
+        return text
+    head = (width - 1) // 3
+    tail = text[-1:]
+    while len(tail) < len(text) and cell_len(text[-len(tail) - 1 :]) <= width - 1 - head:
+        tail = text[-len(tail) - 1 :]
+    return f"{set_cell_size(text, head).rstrip()}…{tail}"

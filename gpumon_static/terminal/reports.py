@@ -166,7 +166,7 @@ def _as_json(report: HistoryReport, asked: Period) -> str:
 
 def _as_table(report: HistoryReport, asked: Period) -> Table:
     since, until = (datetime.fromtimestamp(at, UTC).astimezone() for at in (asked.since, asked.until))
-    title = f"{report.title}, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M}"
+    title = f"{report.title}, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M %Z}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in report.columns:
         table.add_column(column.title, justify="right" if column.is_number else "left", no_wrap=True)

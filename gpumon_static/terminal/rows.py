@@ -16,7 +16,7 @@ from gpumon_static.survey.survey import Place, SurveyedHost
 from gpumon_static.survey.totals import Totals, total
 from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of, rounded
 from gpumon_static.terminal.layout import Cell, Column, Row
-from gpumon_static.text import plain
+from gpumon_static.text import count, plain
 from gpumon_static.times import duration
 
 STYLES = {State.FREE: "green", State.BUSY: "", State.HELD: "yellow", State.UNKNOWN: "magenta"}
@@ -36,12 +36,14 @@ class Look:
     """Whose processes are marked."""
     every_node: bool = False
     """The host's name in every row, for grep."""
+    names: bool = True
+    """False: how many users there are, and not who."""
 
 
 def columns(look: Look) -> list[Column]:
     unit = UNITS[look.unit][0]
     found = [
-        Column("node", "Host", least=8),
+        Column("node", "Host", least=8, keep_end=True),
         Column("gpu", "GPU", right=True),
         Column("model", "Model", drop=7),
         Column("memory", f"Memory {unit}", right=True),
@@ -109,7 +111,7 @@ def place_rows(place: Place, name: str, look: Look) -> Iterator[Row]:
     faults = [plain(word) for word in fault_words(place.gpu)]
     fault = f"! {', '.join(faults)}" if faults else ""
     if not look.processes:
-        yield row | {"who": _who(place, look.me, fault, style)}
+        yield row | {"who": _who(place, look, fault, style)}
         return
     processes = sorted(place.processes, key=lambda p: (-(p.memory_mib or 0), p.pid))
     listed = [_process_cells(process, look) for process in processes]
@@ -145,9 +147,13 @@ def _of(used_mib: float | None, total_mib: float | None, unit: str) -> str:
     return f"{memory(used_mib, unit)} / {whole.removesuffix('.0')}"
 
 
-def _who(place: Place, me: str, fault: str, style: str) -> Cell:
+def _who(place: Place, look: Look, fault: str, style: str) -> Cell:
     if fault and not place.working:
         return Cell(fault, FAULT)
+    if not look.names and place.working:
+        users = count(len({owner(process).name for process in place.working}), "user")
+        return Cell(f"{users}  {fault}".rstrip(), FAULT if fault else style)
+    me = look.me
     longest: dict[str, int | None] = {}
     for process in place.working:
         name = owner(process).name

@@ -31,6 +31,14 @@ KEYS = {
     "\x1b[6~": "page-down",
     "\x1b[H": "home",
     "\x1b[F": "end",
+    "\x1bOH": "home",
+    "\x1bOF": "end",
+    # tmux, screen and the Linux console.
+    "\x1b[1~": "home",
+    "\x1b[4~": "end",
+    # rxvt.
+    "\x1b[7~": "home",
+    "\x1b[8~": "end",
     "\x1b": "escape",
     "\r": "enter",
     "\n": "enter",
@@ -82,8 +90,7 @@ class Screen:
         pressed = os.read(self._in, 1024)
         if not pressed:
             raise SystemExit(0)
-        found = _KEY.findall(pressed.decode("utf-8", errors="replace"))
-        return [KEYS.get(key, key) for key in found]
+        return parse_keys(pressed.decode("utf-8", errors="replace"))
 
     def draw(self, lines: Sequence[Text]) -> None:
         """Draw everything in one write, without clearing first, so that nothing flickers."""
@@ -117,6 +124,11 @@ class Screen:
     def _write(self, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def parse_keys(pressed: str) -> list[str]:
+    """What a terminal sent to the names of its keys; other keys are as they were sent."""
+    return [KEYS.get(key, key) for key in _KEY.findall(pressed)]
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

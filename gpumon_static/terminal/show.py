@@ -87,7 +87,7 @@ def table(survey: Survey, choice: Choice, look: Look, width: int | None) -> Iter
     if look.processes:
         yield from _job_lines(survey, choice, names, look, width)
     if not choice.is_of_gpus:
-        yield from not_read(survey.hosts, names)
+        yield from not_read(survey.hosts, names, with_notes=survey.tier is Tier.NAMES)
     yield from _summary(survey, choice, look)
 
 
@@ -122,15 +122,21 @@ def shown_names(names: Sequence[str], *, short: bool) -> dict[str, str]:
     return cut if short and unique else {name: name for name in names}
 
 
-def not_read(hosts: Sequence[SurveyedHost], names: dict[str, str]) -> Iterator[Text]:
+def not_read(
+    hosts: Sequence[SurveyedHost], names: dict[str, str], *, with_notes: bool = True
+) -> Iterator[Text]:
     """A line per host that failed. In full: a reason often ends in the command that fixes it."""
-    failed = [host for host in hosts if not host.ok]
-    longest = max((len(names[host.name]) for host in failed), default=0)
+    failed = [host for host in hosts if not host.ok and not host.state]
+    away = [host for host in hosts if host.state]
+    longest = max((len(names[host.name]) for host in (*failed, *away)), default=0)
     for host in failed:
         status = host.reading.status.value if host.reading else "not fetched yet"
         error = plain(host.reading.error or "") if host.reading else "the next fetch asks it"
         yield Text(f"{names[host.name]:{longest}}  {status}: ", "red").append(error, "default")
-    if failed:
+    for host in away:
+        note = f": {plain(host.config.note)}" if host.config.note and with_notes else ""
+        yield Text(f"{names[host.name]:{longest}}  {host.state_words}{note}", "dim")
+    if failed or away:
         yield Text()
 
 
@@ -161,8 +167,9 @@ def totals_line(hosts: Sequence[SurveyedHost], look: Look, *, short: bool = Fals
         part = percent(percent_of(sums.used_mib, sums.total_mib))
         parts.append(f"memory {part}" if short else f"memory {used} / {whole} {unit} ({part})")
     parts.append(f"utilization {percent(sums.utilization)}")
-    failed = sum(not host.ok for host in hosts)
-    parts.append(f"{failed} of {count(len(hosts), 'host')} failed" if failed else count(len(hosts), "host"))
+    asked = [host for host in hosts if not host.state]
+    failed = sum(not host.ok for host in asked)
+    parts.append(f"{failed} of {count(len(asked), 'host')} failed" if failed else count(len(asked), "host"))
     return Text(" · ".join(parts), "bold")
 
 

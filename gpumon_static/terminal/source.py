@@ -13,14 +13,15 @@ import json
 import netrc
 import urllib.error
 import urllib.request
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from gpumon_static import __version__
-from gpumon_static.errors import GpumonError
+from gpumon_static.errors import GpumonError, UsageError
 from gpumon_static.text import plain
+from gpumon_static.times import UTC
 
 FILE = "gpus.json"
 VERSION = 1
@@ -100,7 +101,7 @@ def _split(address: str) -> tuple[str, str | None]:
     """The URL of gpus.json without its login, and the login as a header."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise GpumonError(f"{plain(address.rpartition('@')[2])} is not an http or https address, nor a file")
+        raise UsageError(f"{plain(address.rpartition('@')[2])} is not an http or https address, nor a file")
     path = parts.path
     if path.endswith(".html"):
         path = path.rpartition("/")[0]

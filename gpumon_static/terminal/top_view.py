@@ -94,7 +94,7 @@ def _head(view: View, survey: Survey, now: datetime) -> list[Text]:
     if waiting and asked:
         line.append(f" · {waiting} not answered yet", "dim")
     state = " PAUSED " if view.is_paused else f"every {view.interval:g} s"
-    clock = Text(f"{now.astimezone():%H:%M:%S}  {state}  sorted by {SORTS[view.sort][0]}", "dim")
+    clock = Text(f"{now.astimezone():%H:%M:%S %Z}  {state}  sorted by {SORTS[view.sort][0]}", "dim")
     if view.is_paused:
         clock.stylize("bold reverse")
     return [line, clock, Text()]

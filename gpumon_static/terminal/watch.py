@@ -34,7 +34,8 @@ class Watch:
         self._interval = interval
         self._clock = clock
         self._answers: SimpleQueue[HostReading] = SimpleQueue()
-        self._made_anew: list[Readers] = []
+        self._made_anew: dict[str, Readers] = {}
+        """By host: its session has closed the one before."""
         self._stop = threading.Event()
         self._going = threading.Event()
         self._going.set()
@@ -50,7 +51,7 @@ class Watch:
         """Programs of ours are ended; a thread that hangs on a host is left behind."""
         self._stop.set()
         self._going.set()
-        for used in (self._shared, *self._made_anew):
+        for used in (self._shared, *self._made_anew.values()):
             used.__exit__(None, None, None)
         end = time.monotonic() + FAREWELL
         for thread in self._threads:
@@ -72,7 +73,7 @@ class Watch:
     def _keep_reading(self, config_path: Path, host: HostConfig) -> None:
         def anew() -> Readers:
             made = ReaderFactory(config_path, (host,), self._clock).open()
-            self._made_anew.append(made)
+            self._made_anew[host.name] = made
             return made
 
         session = Session(host, self._shared, anew, self._turn)

@@ -1,14 +1,20 @@
 #!/bin/sh
-# What nvidia-smi prints on this machine, for the tests of gpumon-static: with everything that a parser
-# needs, and without what tells who or where you are.
+# What nvidia-smi prints on this machine, and the files of AMD's driver, for the tests of gpumon-static: with
+# everything that a parser needs, and without what tells who or where you are.
 #
 #   sh collect.sh > capture.txt      then look at it, and attach it to an issue
 #
 # Masked: UUIDs, serial numbers, this machine's name, names of processes, PIDs, names of virtual machines.
 # The same value gets the same mask. Kept: bus ids, models, versions, all readings.
+# GPUMON_SYS: for the tests.
 
-if ! command -v nvidia-smi >/dev/null 2>&1; then
-  echo 'collect.sh: nvidia-smi is not installed, or not on the PATH' >&2
+sys=${GPUMON_SYS:-/sys}
+amd=
+for path in "$sys"/class/drm/card*/device/vendor; do
+  [ -f "$path" ] && read -r vendor <"$path" && [ "$vendor" = 0x1002 ] && amd=yes
+done
+if [ ! "$amd" ] && ! command -v nvidia-smi >/dev/null 2>&1; then
+  echo 'collect.sh: nvidia-smi is not installed, or not on the PATH, and there is no AMD GPU' >&2
   exit 1
 fi
 
@@ -47,6 +53,16 @@ unfinished != "" {
   sub(".*</" unfinished ">", "</" unfinished ">")
   unfinished = ""
 }
+# Files of AMD: the PID is in the path, and what is unique has a file of its own.
+/^kfd\/kfd\/proc\/[0-9]/ {
+  split($0, part, "/")
+  sub("proc/" part[4] "/", "proc/" number("pid", part[4]) "/")
+}
+/\/(unique_id|serial_number|fru_id):./ || /:(unique_id|hive_id) [1-9]/ {
+  value = $0
+  sub(/.*[: ]/, "", value)
+  sub(/[^: ]*$/, sprintf("%016d", number("unique", value)))
+}
 {
   line = inner($0, "process_name", "process", "process-%d")
   line = inner(line, "vm_name", "machine", "machine-%d")
@@ -67,8 +83,28 @@ short=${host%%.*}
 # A name of one or two letters would be found in the middle of words.
 [ "${#short}" -gt 2 ] || short=
 {
-  nvidia-smi -q -x 2>&1
-  echo "# exit status $?; then nvidia-smi -L:"
-  nvidia-smi -L 2>&1
-  echo "# exit status $?; $(uname -srm)"
+  if command -v nvidia-smi >/dev/null 2>&1; then
+    nvidia-smi -q -x 2>&1
+    echo "# exit status $?; then nvidia-smi -L:"
+    nvidia-smi -L 2>&1
+    echo "# exit status $?; $(uname -srm)"
+  fi
+  if [ "$amd" ]; then
+    echo "# /sys/class of AMD's driver; $(uname -srm)"
+    # A value a file, of one line or a few; what cannot be read is left out, and so is what is known to be binary.
+    cd "$sys/class" && for path in drm/card[0-9]*/device drm/card[0-9]*/device/hwmon/hwmon* drm/card[0-9]*/device/ras \
+      drm/card[0-9]*/device/power kfd/kfd/topology/nodes/* kfd/kfd/proc/* kfd/kfd/proc/*/stats_* ../module/amdgpu; do
+      case $path in *-*) continue ;; esac
+      for file in "$path"/*; do
+        case ${file##*/} in
+          config | resource* | rom | vbios_* | pp_table | gpu_metrics | *bad_pages* | ip_discovery | modalias) continue ;;
+        esac
+        [ -f "$file" ] && grep -s "" /dev/null "$file"
+      done
+    done
+    # What libdrm calls the cards.
+    for path in drm/card[0-9]*/device/device; do
+      [ -f "$path" ] && read -r device <"$path" && grep -is "^${device#0x}," /usr/share/libdrm/amdgpu.ids
+    done
+  fi
 } | LC_ALL=C awk -v host="$host" -v short="$short" "$mask"

@@ -67,8 +67,8 @@ def made_config(random: Random) -> bytes:
 @cache
 def answers_of_hosts() -> list[bytes]:
     """Of the demo's hosts, and with each capture in the place of their XML; some packed."""
-    pieces_of = [answers.files(host, healthy_reading(host, NOW)) for host in build(DemoSpec(1, 8, None))]
-    made, pieces = [answer(pieces) for pieces in pieces_of], pieces_of[0]
+    pieces_of = [answers.files(host, healthy_reading(host, NOW)) for host in build(DemoSpec())]
+    made, pieces = [answer(pieces) for pieces in (*pieces_of[:8], *pieces_of[12:])], pieces_of[0]
     folders = (TESTS / "captures", SHARED, SHARED / "derived")
     captures = [file for folder in folders for file in sorted(folder.glob("*.xml"))]
     made += [
@@ -80,17 +80,13 @@ def answers_of_hosts() -> list[bytes]:
 
 def answer(pieces: dict[str, str], *, packed: bool = False) -> bytes:
     """As probe.sh frames it."""
-    xml = pieces["nvidia-smi.xml"].encode()
     cgroups = "".join(
         f"{name.split('/')[1]}/cgroup:{text}" for name, text in pieces.items() if name.endswith("/cgroup")
     )
     disks = "".join(f"0 {line}\n" for line in pieces["df"].splitlines()[1:])
     cpu = pieces["proc/stat"].splitlines()[0]
     sections = [
-        ("smi-stderr", b""),
-        ("smi-status", b"0\n"),
-        ("smi-gz", gzip.compress(xml, mtime=0)) if packed else ("smi", xml),
-        ("smi-list", pieces["nvidia-smi.list"].encode()),
+        *(_smi(pieces, packed=packed) if "nvidia-smi.xml" in pieces else _amd(pieces)),
         ("ps", pieces["ps"].encode()),
         ("cgroups", cgroups.encode()),
         ("names", b"alice:x:1000:1000:Alice:/home/alice:/bin/bash\n"),
@@ -104,6 +100,27 @@ def answer(pieces: dict[str, str], *, packed: bool = False) -> bytes:
     ]
     body = b"".join(b"\n@@gpumon ab12 %s\n%s" % (name.encode(), text) for name, text in sections)
     return b"Welcome!\n@@gpumon begin 1 ab12\n" + body + b"\n@@gpumon ab12 end\n"
+
+
+def _smi(pieces: dict[str, str], *, packed: bool) -> list[tuple[str, bytes]]:
+    xml = pieces["nvidia-smi.xml"].encode()
+    return [
+        ("smi-stderr", b""),
+        ("smi-status", b"0\n"),
+        ("smi-gz", gzip.compress(xml, mtime=0)) if packed else ("smi", xml),
+        ("smi-list", pieces["nvidia-smi.list"].encode()),
+    ]
+
+
+def _amd(pieces: dict[str, str]) -> list[tuple[str, bytes]]:
+    files = {name.removeprefix("sys/class/"): text for name, text in pieces.items() if "sys/class/" in name}
+    read = [f"{name}:{line}\n" for name, text in files.items() for line in text.splitlines()]
+    names = pieces["share/libdrm/amdgpu.ids"]
+    return [
+        ("amd", "".join([*read, "processes:\n"]).encode()),
+        ("amd-status", b"0\n"),
+        ("amd-names", names.encode()),
+    ]
 
 
 def lab(minute: int = 0) -> list[HostReading]:

@@ -1,13 +1,16 @@
 """The probe script as it is sent, and its output cut into sections.
 
-    @@gpumon begin 1 4f1d22ab90c3e7d5
+    @@gpumon begin 2 4f1d22ab90c3e7d5
+    @@gpumon 4f1d22ab90c3e7d5 probe
+    sent
     @@gpumon 4f1d22ab90c3e7d5 smi-status
     0
     @@gpumon 4f1d22ab90c3e7d5 end
 
-Whatever a login shell prints before `begin` is skipped. The token is made on the host each time, so that no
-name of a process can be mistaken for a marker. The XML comes packed where the host has
-gzip: a tenth of the bytes, and half of our work with them (`python -m bench probe`).
+The number is the version of the script: one that is installed there may be older than ours, and gets no
+settings. Whatever a login shell prints before `begin` is skipped. The token is made on the host each time, so
+that no name of a process can be mistaken for a marker. The XML comes packed where the host has gzip: a tenth
+of the bytes, and half of our work with them (`python -m bench probe`).
 """
 
 from __future__ import annotations
@@ -15,12 +18,13 @@ from __future__ import annotations
 import re
 import shlex
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from gpumon_static.collect.trace import Trace
+from gpumon_static.collect.vendors import READERS
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
@@ -37,24 +41,62 @@ MOST_SECTIONS = 100
 
 _BEGIN_SENT = re.compile(rb"@@gpumon begin \d{1,9} ([0-9a-f-]{1,64})\r?\n")
 _END = re.compile(rb"\n@@gpumon ([0-9a-f-]{1,64}) end\s*$")
-_BEGIN = re.compile(r"^@@gpumon begin \d{1,9} ([0-9a-f-]{1,64})\r?$", re.MULTILINE)
+_BEGIN = re.compile(r"^@@gpumon begin (?P<version>\d{1,9}) (?P<token>[0-9a-f-]{1,64})\r?$", re.MULTILINE)
+SENT = "sent"
+LONGEST_COMPLAINT = 4096
+"""Characters in which a shell that is none of ours complains."""
+# cmd quotes what it does not find, in any language; PowerShell's error has this name in all of them. The
+# shells of switches and storage boxes say one of the rest.
+_NO_SHELL = re.compile(
+    r"['\"\u2018\u201c\u201e\u00ab\ufffd]\s?sh\s?['\"\u2019\u201d\u201c\u00bb\ufffd]|CommandNotFoundException"
+    r"|(?:unknown|invalid|unrecognized) (?:command|input)|syntax error: unknown",
+    re.IGNORECASE,
+)
 
 
 @cache
 def script() -> str:
-    return Path(__file__).with_name("probe.sh").read_text(encoding="utf-8")
+    """The whole probe: probe.sh, the section of each vendor, and the lines that run it."""
+    here = Path(__file__).parent
+    files = [here / "probe.sh", *(reader.section for reader in READERS.values()), here / "run.sh"]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
-def stdin(host: HostConfig) -> bytes:
-    """The script with its settings before it. nvidia-smi is ended before the host's time is up."""
-    settings = {
+@cache
+def version() -> int:
+    """Of our own script."""
+    found = re.search(r"'\\n@@gpumon begin (\d+)", script())
+    assert found
+    return int(found[1])
+
+
+def told_version(text: str) -> int:
+    """Of the script that made this answer; 0 where there is none. That of 0.1.0 is 1."""
+    begin = _BEGIN.search(text)
+    return int(begin["version"]) if begin else 0
+
+
+def was_sent(found: Mapping[str, str]) -> bool:
+    """Whether the sections are from the script that we sent: one that is installed there is not told."""
+    return found.get("probe", "").strip() == SENT
+
+
+def settings(host: HostConfig) -> dict[str, str]:
+    """What config.ini sets for the probe. A tool that hangs is ended before the host's time is up."""
+    return {
         "GPUMON_TIMEOUT": str(max(1, round(host.command_timeout * 0.8))),
         "GPUMON_DISKS": "\n".join(host.disks),
         "GPUMON_COMMAND_LINES": "yes" if host.command_lines else "",
-        "GPUMON_GZIP": "yes",
-        "GPUMON_WAS_LATE": "yes" if host.was_late else "",
+        # All of them in the probe's own order where it is open which.
+        "GPUMON_VENDORS": host.vendor if host.vendor and host.vendor in READERS else "",
     }
-    assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
+
+
+def stdin(host: HostConfig) -> bytes:
+    """The script with its settings before it."""
+    more = {"GPUMON_GZIP": "yes", "GPUMON_WAS_LATE": "yes" if host.was_late else "", "GPUMON_SENT": SENT}
+    given = settings(host) | more
+    assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
     return f"{assignments}{script()}".encode()
 
 
@@ -135,10 +177,8 @@ def _unpacked(content: bytes, most: int) -> bytes:
 def sections(text: str) -> dict[str, str]:
     begin = _BEGIN.search(text)
     if not begin:
-        said = one_line(text)
-        told = f"it printed: {said}" if said else "it printed nothing"
-        raise HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
-    marker = re.compile(rf"\n@@gpumon {begin[1]} ([a-z-]{{1,40}})(?=\r?\n|\r?\Z)")
+        raise _no_probe(text)
+    marker = re.compile(rf"\n@@gpumon {begin['token']} ([a-z-]{{1,40}})(?=\r?\n|\r?\Z)")
     marks = list(islice(marker.finditer(text, begin.end()), MOST_SECTIONS + 1))
     if len(marks) > MOST_SECTIONS:
         raise HostError(Status.BAD_OUTPUT, f"the answer has more than {MOST_SECTIONS} sections")
@@ -149,6 +189,14 @@ def sections(text: str) -> dict[str, str]:
         last = marks[-1][1] if marks else "begin"
         raise HostError(Status.BAD_OUTPUT, f"the answer was cut off in section {last!r}")
     return found
+
+
+def _no_probe(text: str) -> HostError:
+    said = one_line(text)
+    told = f"it printed: {said}" if said else "it printed nothing"
+    if _NO_SHELL.search(text[:LONGEST_COMPLAINT]):
+        return HostError(Status.NO_SHELL, f"it answers, but has no POSIX shell; {told}")
+    return HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
 
 
 def _content(text: str, start: int, end: int) -> str:

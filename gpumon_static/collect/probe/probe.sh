@@ -2,20 +2,26 @@
 # The gpumon-static probe: prints the state of one GPU host, in marked sections on stdout.
 #
 # It is sent to `sh -s` over SSH, or installed on the host as a forced command. It needs no privilege,
-# reads no input, writes no file and runs one nvidia-smi and one ps. POSIX sh: dash, bash, busybox.
+# reads no input, writes no file and runs one ps and what the vendors' sections need: one nvidia-smi where
+# NVIDIA is. POSIX sh: dash, bash, busybox.
 #
-#   @@gpumon begin 1 4f1d...       version of this format, and a token no process name can guess
+# This file is its first part. `gpumon-static probe` prints all of it: this file, `section.sh` of each vendor
+# beside it, which adds its name to `vendors` and has a function `ask_NAME`, and run.sh.
+#
+#   @@gpumon begin 2 4f1d...       version of this script, and a token no process name can guess
 #   @@gpumon 4f1d... smi-stderr    a section starts; what follows is its text
 #   ...
 #   @@gpumon 4f1d... end           nothing was cut off
 #
-# GPUMON_TIMEOUT: seconds that nvidia-smi may take. GPUMON_DISKS: mount points, one per line.
+# GPUMON_TIMEOUT: seconds that a vendor's tool may take. GPUMON_DISKS: mount points, one per line.
 # GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the collector can unpack the XML.
-# GPUMON_WAS_LATE: `yes` where the last run timed out.
-# GPUMON_PROC, GPUMON_SYS: for the tests and the demo.
+# GPUMON_WAS_LATE: `yes` where the last run timed out. GPUMON_VENDORS: which to look for; by default all.
+# GPUMON_SENT: `sent` by the collector; an installed script gets no settings.
+# GPUMON_PROC, GPUMON_SYS, GPUMON_SHARE: for the tests and the demo.
 
 newline='
 '
+vendors=
 
 section() { printf '\n@@gpumon %s %s\n' "$token" "$1" >&3; }
 
@@ -68,66 +74,6 @@ leave() {
   read -r _ _ _ parent _ </proc/self/stat
   kill -9 "$parent" "$$"
   exit
-}
-
-# nvidia-smi's XML without what is not used (four fifths are clocks that the GPU could be set to; the
-# list of old processes may be as long). Then, on stderr, whether `-L` is needed, and the PIDs for ps.
-# `-L`: only there a slice of a GPU has a name, and a GPU that is missing here a number.
-filter='
-  skipped { if (/<\/accounted_processes>/) { skipped = 0; print } next }
-  /^[ \t]*<supported_graphics_clock>[0-9]* MHz<\/supported_graphics_clock>[ \t\r]*$/ { next }
-  /<accounted_processes>/ && !/<\/accounted_processes>/ { skipped = 1 }
-  { sub(/^[ \t]+/, ""); print }
-  /<current_mig>Enabled|Unable to determine the device handle/ { list = 1 }
-  match($0, /<attached_gpus>[0-9]+/) { attached = substr($0, RSTART + 15, RLENGTH - 15) }
-  { gpus += gsub(/<gpu id=/, "&") }
-  /<(compute_)?processes>/ { listed = 1 }
-  listed {
-    while (match($0, /<pid>[0-9]+/)) {
-      pid = substr($0, RSTART + 5, RLENGTH - 5)
-      $0 = substr($0, RSTART + RLENGTH)
-      if (length(pid) < 10 && !seen[pid]++ && count++ < 2000) pids = pids " " pid
-    }
-  }
-  /<\/(compute_)?processes>/ { listed = 0 }
-  END { printf "\n%s%s", (list || attached + 0 > gpus + 0 ? "list" : "no"), pids >"/dev/stderr" }'
-
-# A driver that hangs keeps every nvidia-smi in the kernel for ever: another one would only hang too.
-one_hangs() {
-  [ "$GPUMON_WAS_LATE" = yes ] || return
-  case $newline$(ps -C nvidia-smi -o stat=) in *"$newline"D*) ;; *) return 1 ;; esac
-}
-
-ask_nvidia_smi() {
-  section smi-stderr
-  xml=
-  if ! command -v nvidia-smi >/dev/null; then
-    status=127
-  elif one_hangs; then
-    echo 'one of an earlier run still hangs in the kernel, so none was started'
-    status=124
-  else
-    xml=$(limited "$limit" smi-status nvidia-smi -q -x 4>&3)
-    status=$?
-  fi
-  section smi-status
-  echo "$status"
-  if [ "$GPUMON_GZIP" = yes ] && command -v gzip >/dev/null; then
-    section smi-gz
-    found=$({ printf '%s\n' "$xml" | awk "$filter" 2>&4 | gzip >&3; } 4>&1)
-  else
-    section smi
-    found=$(printf '%s\n' "$xml" | awk "$filter" 2>&1 >&3)
-  fi
-  found=${found##*"$newline"}
-  pids=${found#* }
-  case $found in
-    list*)
-      section smi-list
-      limited "$short" list-status nvidia-smi -L
-      ;;
-  esac
-  case $found in *' '*) ;; *) pids= ;; esac
 }
 
 # One line per PID: pid uid elapsed state user(32) command; or command(16) arguments. Our own PID is in the list, so
@@ -302,18 +248,23 @@ main() {
   command_lines=$GPUMON_COMMAND_LINES
   proc=${GPUMON_PROC:-/proc}
   sys=${GPUMON_SYS:-/sys}
+  share=${GPUMON_SHARE:-/usr/share}
+  pids=
+  other=
   IFS=' '
   set -f
   # 3: out, also from inside $(...).
   exec 3>&1 4>/dev/null 2>/dev/null
   read -r token </proc/sys/kernel/random/uuid || token=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
   token=${token:-$$}
-  printf '\n@@gpumon begin 1 %s\n' "$token"
+  printf '\n@@gpumon begin 2 %s\n\n@@gpumon %s probe\n%s\n' "$token" "$token" "${GPUMON_SENT:-installed}"
 
   section clock
   date +%s
   read_cpu
-  ask_nvidia_smi
+  for vendor in ${GPUMON_VENDORS:-$vendors}; do
+    "ask_$vendor"
+  done
   # In one write, because each line written alone is a packet of its own.
   facts=$(describe_all 3>&1)
   printf '%s\n' "$facts"
@@ -337,6 +288,3 @@ describe_all() {
   describe_machine
   describe_cpu
 }
-
-main </dev/null
-exit

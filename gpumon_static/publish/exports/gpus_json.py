@@ -53,7 +53,7 @@ def _totals(hosts: Sequence[SurveyedHost]) -> dict[str, int]:
     sums = total(hosts)
     return {
         "hosts": len(hosts),
-        "hosts_failed": sum(host.reading is not None and not host.ok for host in hosts),
+        "hosts_failed": sum(host.has_failed for host in hosts),
         "gpus": sums.gpus,
         **{f"gpus_{word}": sums.states[state] for state, word in STATES.items()},
         "slices": sums.slices,
@@ -70,6 +70,8 @@ def _host(host: SurveyedHost, tier: Tier) -> dict[str, Any]:
         "name": host.name,
         "group": host.config.group,
         "note": note,
+        "state": host.state,
+        "until": host.config.until.isoformat() if host.state and host.config.until else None,
         "ssh_port": port if port != SSH_PORT else None,
         "status": reading.status.value if reading else None,
         "error": reading.error if reading else None,
@@ -109,6 +111,8 @@ def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
     cut = [place for place in places if place.mig]
     return {
         "index": gpu.index,
+        "vendor": gpu.vendor,
+        "device": places[0].device if not cut else None,
         "uuid": gpu.uuid,
         "name": gpu.name,
         "model": short_model(gpu.name),
@@ -118,6 +122,7 @@ def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
         "utilization": gpu.utilization,
         "memory_used_mib": gpu.memory_used_mib,
         "memory_total_mib": gpu.memory_total_mib,
+        "memory_shared": gpu.memory_shared,
         "temperature_c": gpu.temperature_c,
         "fan_percent": gpu.fan_percent,
         "power_w": gpu.power_w,

@@ -37,6 +37,7 @@ FAMILIES = {
     "gpumon_host_load1": "Load average over 1 minute.",
     "gpumon_host_load5": "Load average over 5 minutes.",
     "gpumon_host_load15": "Load average over 15 minutes.",
+    "gpumon_host_state": "1 for a host that is not in use, by its state: planned, maintenance or retired.",
     "gpumon_host_memory_used_bytes": "RAM in use.",
     "gpumon_host_memory_total_bytes": "RAM of the host.",
     "gpumon_host_swap_used_bytes": "Swap in use.",
@@ -78,6 +79,9 @@ def _samples(survey: Survey) -> Iterator[Sample]:
 
 def _host_samples(host: SurveyedHost) -> Iterator[Sample]:
     labels = {"host": host.name}
+    if host.state:
+        yield "gpumon_host_state", labels | {"state": host.state}, 1
+        return
     yield "gpumon_host_gpus_expected", labels, host.config.gpus
     reading = host.reading
     if reading is None:

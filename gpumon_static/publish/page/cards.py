@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.publish.page.records import Bar, Card, Holder, Kind, Numbers
-from gpumon_static.publish.page.tooltips import build_tooltip
+from gpumon_static.publish.page.tooltips import SHARED, build_tooltip
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.names import short_model, slice_model
@@ -53,6 +54,7 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Seque
         tooltip=build_tooltip(gpu, place.cut, tier, host.busy, jobs),
         numbers=_numbers(place, owners, longest),
         fault=_fault(gpu) if gpu.faults else "",
+        shared=SHARED if gpu.memory_shared else "",
     )
 
 
@@ -76,7 +78,8 @@ def _numbers(place: Place, owners: Owners, longest: int | None) -> Numbers:
         runtime_s=longest,
         temperature_c=place.gpu.temperature_c,
         power_w=place.gpu.power_w,
-        uuid=place.device if place.mig else None,
+        device=place.device if place.device != place.index else None,
+        environment=vendor_of(place.gpu.vendor).environment,
         is_offered=place.is_offered,
     )
 

@@ -1,11 +1,11 @@
 """The page's numbers for the browser: small arrays in one JSON block, some hundred bytes per GPU.
 
-    {"models": [["A100 80G", "NVIDIA A100-SXM4-80GB"]], "users": ["Alice"], "owners": [["Alice", 1]],
-     "programs": ["python"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
+    {"models": [["A100 80G", "NVIDIA A100-SXM4-80GB", "CUDA_VISIBLE_DEVICES="]], "users": ["Alice"],
+     "owners": [["Alice", 1]], "programs": ["python"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
     HOST     [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, what speaks against it,
               seconds that its reading is older than the newest, [GPU, ...]]
     GPU      [index, kind, model, utilization %, used MiB, total MiB, users, runtime s, °C, W, is offered,
-              UUID of a slice for CUDA or 0, DETAIL]
+              what chooses it where that is not the index, as the UUID of a slice, or 0, DETAIL]
     DETAIL   [UUID, fan %, limit W, [PROCESS, ...], sentence in their place, [[label, fact], ...],
               [[fault, detail, explanation, is one], ...], MORE]
     UUID     as it is, or, of the usual kind, ~ and its 16 bytes in base64
@@ -36,6 +36,8 @@ NO_PROCESSES = "No processes."
 """The usual sentence, which is left out."""
 
 Key = TypeVar("Key")
+Model = tuple[str, str, str]
+"""Short name, whole name, and what chooses devices for a program."""
 
 # Inside a script element only these could end it or start another; as JSON escapes they mean the same.
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -53,7 +55,7 @@ class _Places(dict[Key, int]):
 class _Lists:
     """What rows refer to by its place."""
 
-    models: _Places[tuple[str, str]] = field(default_factory=_Places)
+    models: _Places[Model] = field(default_factory=_Places)
     users: _Places[str] = field(default_factory=_Places)
     owners: _Places[tuple[str, bool]] = field(default_factory=_Places)
     programs: _Places[str] = field(default_factory=_Places)
@@ -95,7 +97,7 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
     return [
         card.index,
         KINDS[card.kind],
-        lists.models[card.model, tip.model],
+        lists.models[card.model, tip.model, numbers.environment],
         _short(numbers.utilization),
         _short(numbers.used_mib),
         _short(numbers.total_mib),
@@ -104,7 +106,7 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
         _short(numbers.temperature_c),
         _short(numbers.power_w),
         int(numbers.is_offered),
-        numbers.uuid or 0,
+        numbers.device or 0,
         _detail(tip, lists),
     ]
 

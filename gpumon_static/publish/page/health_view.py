@@ -109,14 +109,13 @@ def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterato
 
 
 def _drivers(hosts: Iterable[SurveyedHost]) -> Iterator[DriverRow]:
-    """Each version of a group that has several: hosts of one group are meant to be alike."""
-    groups: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    """Each version of a group that has several of one vendor: hosts of one group are meant to be alike."""
+    groups: dict[tuple[str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for host in hosts:
         if host.reading and host.reading.driver_version and host.config.group:
             software = host.reading.driver_version, host.reading.cuda_version or DASH
-            groups[host.config.group][software].append(host.name)
-    for group in sorted(groups, key=natural_key):
-        versions = groups[group]
+            groups[host.config.group, host.vendor][software].append(host.name)
+    for (group, _), versions in sorted(groups.items(), key=lambda item: natural_key(item[0][0])):
         if len({version for version, _ in versions}) < 2:
             continue
         for (version, cuda), names in sorted(versions.items(), key=lambda item: natural_key(item[0][0])):

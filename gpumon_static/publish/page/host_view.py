@@ -50,6 +50,11 @@ MOUNT_LETTERS = 24
 LEAST_SWAP_MIB = 64
 """Every machine swaps a little."""
 
+STATE_REASONS = {
+    "planned": "This host is not in use yet.",
+    "maintenance": "This host is being worked on: nothing can be run there.",
+    "retired": "This host is no longer in use; its history is kept.",
+}
 _CANNOT_BE_REACHED = {Status.DNS, Status.UNREACHABLE, Status.REFUSED, Status.TIMEOUT}
 
 
@@ -87,7 +92,7 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         gpu_faults=_gpu_faults(anchor, name, host.gpus),
         read_at=_own_time(reading, frame.survey),
         cards=past.dressed(host.name, cards) if past else cards,
-        notice=None if cards else _notice(reading, past.down_for(host.name) if past else ""),
+        notice=None if cards else _notice(host, past.down_for(host.name) if past else ""),
         columns=min(len(cards) or len(last_cards), WIDEST) or NOTICE_COLUMNS,
         last_cards=last_cards,
     )
@@ -165,7 +170,10 @@ def _gpu_faults(anchor: str, host: str, gpus: Iterable[Gpu]) -> tuple[Attention,
     )
 
 
-def _notice(reading: HostReading | None, failing_for: str = "") -> Notice:
+def _notice(host: SurveyedHost, failing_for: str = "") -> Notice:
+    reading = host.reading
+    if host.state:
+        return Notice(Kind.WAITING, host.state_words, "", STATE_REASONS[host.state])
     if reading is None:
         return Notice(Kind.WAITING, "not fetched yet", "", "The next fetch will ask this host.")
     if reading.ok:

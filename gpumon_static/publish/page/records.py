@@ -149,8 +149,10 @@ class Numbers(NamedTuple):
     runtime_s: int | None
     temperature_c: float | None
     power_w: float | None
-    uuid: str | None
-    """Only of slices: CUDA knows a whole GPU by its index."""
+    device: str | None
+    """What stands for it in `environment`, where that is not its index: the UUID of a slice."""
+    environment: str
+    """What chooses devices for a program, and differs by vendor: an assignment without its value."""
     is_offered: bool
     """Free, healthy, and something can be run on it."""
 
@@ -195,6 +197,8 @@ class Card:
     numbers: Numbers
     fault: str = ""
     """The short word of what is wrong with it."""
+    shared: str = ""
+    """Whose memory it is, where that is not its own."""
     since: Since | None = None
     ribbon: str = ""
     """The last 24 hours, as runs of slots in one state: f12b40, free for 12, then busy for 40."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def build_headline(survey: Survey) -> Headline:
-    sums, hosts = total(survey.hosts), len(survey.hosts)
+    sums, hosts = total(survey.hosts), sum(host.state is None for host in survey.hosts)
     if sums.gpus:
         text = f"of {count(sums.gpus, 'GPU')} free{sums.more_free}"
         return Headline(str(sums.free), text, _failures(survey))
@@ -85,9 +85,9 @@ def _plenty(mib: float) -> Quantity:
 
 
 def _failures(survey: Survey) -> str:
-    hosts = len(survey.hosts)
-    failed = sum(host.reading is not None and not host.ok for host in survey.hosts)
-    missing = sum(host.reading is None for host in survey.hosts)
+    hosts = sum(host.state is None for host in survey.hosts)
+    failed = sum(host.has_failed for host in survey.hosts)
+    missing = sum(host.is_unread for host in survey.hosts)
     parts = [f"{failed} of {count(hosts, 'host')} failed"] if failed else []
     parts += [f"{count(missing, 'host')} not fetched yet"] if missing else []
     return ", ".join(parts) or f"on {count(hosts, 'host')}"

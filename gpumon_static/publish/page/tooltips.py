@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from gpumon_static import rules
+from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice, Process
 from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Tooltip, UserRow
@@ -17,6 +18,7 @@ from gpumon_static.survey.state import Slice, ghost_mib, gone_mib
 from gpumon_static.text import DASH, clip, count
 
 MOST_ROWS = 10
+SHARED = "shared with the CPU"
 TEXT_LETTERS = 96
 MOST_JOBS = 3
 LINE_LETTERS = 200
@@ -43,7 +45,12 @@ def build_tooltip(
         uuid=clip(uuid, TEXT_LETTERS) if uuid else None,
         fan_percent=gpu.fan_percent,
         power_limit_w=gpu.power_limit_w,
-        facts=(*_job_facts(jobs), *_slice_facts(gpu, mig, tier), *_ghost_facts(gpu, cut, busy)),
+        facts=(
+            *_job_facts(jobs),
+            *_own_number(gpu),
+            *_slice_facts(gpu, mig, tier),
+            *_ghost_facts(gpu, cut, busy),
+        ),
         faults=_fault_rows(gpu) if gpu.faults else (),
     )
 
@@ -96,7 +103,7 @@ def _process_row(process: Process) -> ProcessRow:
 
 def _no_processes(gpu: Gpu) -> str:
     if not gpu.processes_known:
-        return "nvidia-smi gives no list of processes here."
+        return "The driver gives no list of processes here."
     return "No processes."
 
 
@@ -105,8 +112,15 @@ def _job_facts(jobs: Sequence[Job]) -> list[Fact]:
     return [Fact("Part of a job", job.size) for job in jobs[:MOST_JOBS] if len(job.places) > 1]
 
 
+def _own_number(gpu: Gpu) -> list[Fact]:
+    if not gpu.device:
+        return []
+    return [Fact(f"{vendor_of(gpu.vendor).word}'s number", clip(gpu.device, USER_LETTERS))]
+
+
 def _slice_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
-    facts = [Fact("Profile", clip(mig.profile, USER_LETTERS))] if mig and mig.profile else []
+    facts = [Fact("Memory", SHARED)] if gpu.memory_shared else []
+    facts += [Fact("Profile", clip(mig.profile, USER_LETTERS))] if mig and mig.profile else []
     if gpu.slices and gpu.processes:
         names = [name for (name, _), _ in by_owner(gpu.processes)]
         listed = ", ".join(names[:3]) + (f" + {len(names) - 3} more" if len(names) > 3 else "")

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -157,7 +156,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
     except (sqlite3.Error, OSError) as error:
         kind = DamagedHistory if _is_damage(error) else HistoryError
-        raise kind(f"cannot write {path}: {_reason(error)}") from error
+        raise kind(f"cannot write {path}: {reason(error)}") from error
 
 
 @contextmanager
@@ -193,7 +192,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         told = f"no history yet: {path} does not exist; `gpumon-static fetch` adds to it"
         raise HistoryError(told) from None
     except OSError as error:
-        raise HistoryError(f"cannot read {path}: {_reason(error)}") from error
+        raise HistoryError(f"cannot read {path}: {reason(error)}") from error
     if not os.access(path, os.R_OK):
         raise HistoryError(f"cannot read {path}: {NOT_FOR_OTHERS}")
     try:
@@ -205,33 +204,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise HistoryError(f"cannot read {path}: {_reason(error)}") from error
-
-
-def backup(path: Path, target: Path) -> None:
-    """A whole copy, made while others write. The target appears in one step, or not at all."""
-    if target.resolve() == path.resolve():
-        raise HistoryError(f"{target} is the history itself: name another file")
-    temporary = target.with_name(f".{target.name}.tmp")
-    try:
-        with reading(path) as source:
-            temporary.unlink(missing_ok=True)
-            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            copy = sqlite3.connect(temporary)
-            try:
-                source.backup(copy)
-                # A single file, which can be carried anywhere.
-                copy.execute("PRAGMA journal_mode = DELETE")
-            finally:
-                copy.close()
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
-    except (sqlite3.Error, OSError) as error:
-        raise HistoryError(f"cannot write {target}: {_reason(error)}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        raise HistoryError(f"cannot read {path}: {reason(error)}") from error
 
 
 def migrate(path: Path, connection: sqlite3.Connection) -> None:
@@ -305,7 +278,7 @@ def _code(error: Exception) -> int | None:
     return None if number is None else number & 0xFF
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     if _code(error) == sqlite3.SQLITE_FULL:
         return "the disk is full"
     if isinstance(error, PermissionError):

@@ -33,9 +33,9 @@ def add_events(
     connection.executemany("INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?)", rows)
     for host in {row[3] for row in rows}:
         connection.execute(
-            "DELETE FROM events WHERE host = ?1 AND at < (SELECT at FROM events WHERE host = ?1"
-            " ORDER BY at DESC LIMIT 1 OFFSET ?2)",
-            (host, MOST_PER_HOST),
+            "DELETE FROM events WHERE host = ? AND at < (SELECT at FROM events WHERE host = ?"
+            " ORDER BY at DESC LIMIT 1 OFFSET ?)",
+            (host, host, MOST_PER_HOST),
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
@@ -87,12 +87,13 @@ class Ledger:
             if row.present:
                 self._present[names.by_id[row.gpu].host].add(row.gpu)
         self._seen: set[int] = set()
+        self._shared: Container[str] = ()
         self._touched: set[int] = set()
         self._samples: list[tuple[object, ...]] = []
         self._spans: list[tuple[object, ...]] = []
         self._pools: dict[tuple[int, int, int], list[int]] = {}
         self._pool_rows: list[tuple[int, ...]] = []
-        self._hosts: list[tuple[object, ...]] = []
+        self._hosts: list[dict[str, int | None]] = []
         self._runs: list[tuple[int]] = []
         self._asked: set[int] = set()
         """The hosts of this run."""
@@ -109,7 +110,9 @@ class Ledger:
         had = {gpu.key for gpu in there if gpu.slice is None}
         return self.names.host_name(host) if not hosts and had == uuids else None
 
-    def next_run(self, at: int) -> None:
+    def next_run(self, at: int, shared: Container[str] = ()) -> None:
+        """`shared`: UUIDs that more than one GPU of this run has."""
+        self._shared = shared
         self._seen.clear()
         self._asked.clear()
         self._runs.append((at,))
@@ -135,7 +138,7 @@ class Ledger:
         self._add_machine(host_id, at, machine or MachineValues())
         present = self._present[host_id]
         for observed in seen:
-            gpu = self.names.gpu(host, observed, at, self._seen)
+            gpu = self.names.gpu(host, observed, at, self._seen, self._shared)
             self._seen.add(gpu.id)
             present.add(gpu.id)
             self.add(gpu, at, observed)
@@ -143,13 +146,13 @@ class Ledger:
             self.latest[number].present = 0
             present.remove(number)
             self._touched.add(number)
-        self._hosts.append((at, None, host_id))
+        self._hosts.append({"up": at, "down": None, "host": host_id})
 
     def add_failure(self, host: str, at: int) -> None:
         """Nothing is known of its GPUs from now on; they are still thought to be there."""
         host_id = self.names.host(host)
         self._asked.add(host_id)
-        self._hosts.append((None, at, host_id))
+        self._hosts.append({"up": None, "down": at, "host": host_id})
         self._add_machine(host_id, at, None)
         for number in self._missing(host_id):
             row = self.latest[number]
@@ -203,8 +206,8 @@ class Ledger:
         write_latest(self._connection, (self.latest[gpu] for gpu in self._touched.difference(leave_out)))
         run("INSERT OR IGNORE INTO pool_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._pool_rows)
         run(
-            "UPDATE hosts SET answered_at = coalesce(max(answered_at, ?1), ?1, answered_at),"
-            " down_since = CASE WHEN ?2 IS NULL THEN NULL ELSE coalesce(down_since, ?2) END WHERE id = ?3",
+            "UPDATE hosts SET answered_at = coalesce(max(answered_at, :up), :up, answered_at), down_since ="
+            " CASE WHEN :down IS NULL THEN NULL ELSE coalesce(down_since, :down) END WHERE id = :host",
             self._hosts,
         )
         save(self._connection, self.tally)

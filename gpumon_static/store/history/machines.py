@@ -136,11 +136,11 @@ def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> d
     first = now // step - count + 1
     if step < HOUR:
         means = ", ".join(f"avg({name})" for name in MachineValues._fields)
-        query = f"SELECT host, at / ?1, {means} FROM machine_runs WHERE at >= ?2 GROUP BY 1, 2"  # noqa: S608
+        query = f"SELECT host, at / ?, {means} FROM machine_runs WHERE at >= ? GROUP BY 1, 2"  # noqa: S608
         parameters = (step, first * step)
     else:
         means = ", ".join(f"1.0 * sum({name}_sum) / sum({name}_n)" for name in MachineValues._fields)
-        query = f"SELECT host, hour / ?1, {means} FROM machine_hours WHERE hour >= ?2 GROUP BY 1, 2"  # noqa: S608
+        query = f"SELECT host, hour / ?, {means} FROM machine_hours WHERE hour >= ? GROUP BY 1, 2"  # noqa: S608
         parameters = (step // HOUR, first * step // HOUR)
     names = dict(connection.execute("SELECT id, name FROM hosts"))
     found: dict[str, MachinePoints] = defaultdict(dict)

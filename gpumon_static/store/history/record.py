@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -126,15 +127,18 @@ def add(
     interval_s = usual_interval(connection, config.site.interval)
     naming = SupplyNaming(config.groups, short_model)
     ledger = Ledger(connection, Names(connection), interval_s, naming=naming)
-    _follow_renamed_hosts(ledger, seen)
-    add_run(ledger, at, seen)
+    _follow_renamed_hosts(ledger, seen, {host.name for host in config.hosts})
+    add_run(ledger, at, seen, last_run or 0)
     ledger.save()
     add_events(connection, ledger.names.host, events, now - config.history.keep_events * DAY)
     _prune(connection, config)
 
 
-def add_run(ledger: Ledger, at: int, seen: Iterable[HostSighting]) -> None:
-    ledger.next_run(at)
+def add_run(ledger: Ledger, at: int, seen: Sequence[HostSighting], last_run: int = 0) -> None:
+    """`last_run`: what is not newer, as after `--only`, was seen in an earlier run."""
+    fresh = (gpu.uuid for host in seen if host.at > last_run for gpu in host.gpus or ())
+    shared = {uuid for uuid, number in Counter(fresh).items() if uuid and number > 1}
+    ledger.next_run(at, shared)
     for host in seen:
         if host.gpus is None:
             ledger.add_failure(host.host, host.at)
@@ -174,12 +178,12 @@ def usual_interval(connection: sqlite3.Connection, configured: int) -> int:
     return max(configured, int(statistics.median(gaps))) if len(gaps) >= LAST_RUNS // 2 else configured
 
 
-def _follow_renamed_hosts(ledger: Ledger, seen: Iterable[HostSighting]) -> None:
-    """A new host with all the GPUs of one that is no longer asked, is that one."""
-    asked = {host.host for host in seen}
+def _follow_renamed_hosts(ledger: Ledger, seen: Iterable[HostSighting], configured: set[str]) -> None:
+    """A new host with all the GPUs of one that the config no longer has, is that one."""
+    kept = {host.host for host in seen} | configured
     for host in seen:
         uuids = {gpu.uuid for gpu in host.gpus or () if gpu.uuid and gpu.slice is None}
         if uuids and not ledger.names.knows_host(host.host):
             before = ledger.host_of_all(uuids)
-            if before is not None and before not in asked:
+            if before is not None and before not in kept:
                 ledger.names.rename_host(before, host.host)

@@ -13,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from gpumon_static.store.history.database import backup, reading, writing
+from gpumon_static.store.history.database import reading, writing
 from gpumon_static.store.history.ledger import Latest, read_latest, write_latest
+from gpumon_static.store.history.moving.copies import backup
 from gpumon_static.store.history.observed import DOWN, MISSED, TAKEN
 from gpumon_static.store.history.rollups import DAY, HOUR, forget_from
 from gpumon_static.text import count
@@ -94,7 +95,7 @@ def _rewind(connection: sqlite3.Connection, cut: int, interval_s: int) -> None:
         connection.execute("DELETE FROM spans WHERE gpu = ? AND at > ?", (row.gpu, sample.at))
         write_latest(connection, [row])
     (newest,) = connection.execute("SELECT max(at) FROM runs").fetchone()
-    connection.execute("UPDATE hosts SET answered_at = ?1 WHERE answered_at >= ?2", (newest, cut))
+    connection.execute("UPDATE hosts SET answered_at = ? WHERE answered_at >= ?", (newest, cut))
     connection.execute("UPDATE hosts SET down_since = NULL WHERE down_since >= ?", (cut,))
 
 

@@ -218,10 +218,10 @@ def prune(
     connection.execute("DELETE FROM events WHERE at < ?", (now - events_days * DAY,))
     # The span that reaches over the border says how things stood there.
     connection.execute(
-        "DELETE FROM spans WHERE (gpu, at) IN (SELECT gpu, at FROM spans AS old WHERE at < ?1 AND EXISTS"
-        " (SELECT 1 FROM spans AS later WHERE later.gpu = old.gpu AND later.at > old.at AND later.at <= ?1)"
-        " ORDER BY at LIMIT ?2)",
-        (raw, most),
+        "DELETE FROM spans WHERE (gpu, at) IN (SELECT gpu, at FROM spans AS old WHERE at < :raw AND EXISTS"
+        " (SELECT 1 FROM spans AS later WHERE later.gpu = old.gpu AND later.at > old.at AND later.at <= :raw)"
+        " ORDER BY at LIMIT :most)",
+        {"raw": raw, "most": most},
     )
     for unit, oldest in (("hour", (now - hours_days * DAY) // HOUR), ("day", (now - days_days * DAY) // DAY)):
         for rollup in ROLLUPS:
@@ -252,13 +252,19 @@ def forget_from(connection: sqlite3.Connection, hour: int) -> None:
     # The next run has nothing to continue from: the time up to it is unknown.
     for table in ("supply_last", "machine_last"):
         connection.execute(f"DELETE FROM {table} WHERE at >= ?", (at,))  # noqa: S608
-    for name, keys, sums, maxes in ROLLUPS:
-        by = ", ".join(keys)
-        columns = ", ".join([f"sum({c})" for c in sums] + [f"max({c})" for c in maxes])
-        connection.execute(f"DELETE FROM {name}_hours WHERE hour >= ?", (hour,))  # noqa: S608
-        connection.execute(f"DELETE FROM {name}_days WHERE day >= ?", (day,))  # noqa: S608
-        connection.execute(
-            f"INSERT INTO {name}_days SELECT hour / 24, {by}, {columns} FROM {name}_hours"  # noqa: S608
-            f" WHERE hour >= ? GROUP BY hour / 24, {by}",
-            (day * 24,),
-        )
+    for rollup in ROLLUPS:
+        connection.execute(f"DELETE FROM {rollup.name}_hours WHERE hour >= ?", (hour,))  # noqa: S608
+        sum_up_days(connection, rollup, day)
+
+
+def sum_up_days(connection: sqlite3.Connection, rollup: Rollup, first: int) -> None:
+    """The days from the first one on, anew from their hours."""
+    name, keys, sums, maxes = rollup
+    by = ", ".join(keys)
+    columns = ", ".join([f"sum({c})" for c in sums] + [f"max({c})" for c in maxes])
+    connection.execute(f"DELETE FROM {name}_days WHERE day >= ?", (first,))  # noqa: S608
+    connection.execute(
+        f"INSERT INTO {name}_days SELECT hour / 24, {by}, {columns} FROM {name}_hours"  # noqa: S608
+        f" WHERE hour >= ? GROUP BY hour / 24, {by}",
+        (first * 24,),
+    )

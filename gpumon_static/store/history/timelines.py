@@ -234,17 +234,17 @@ def _range(
     first = now // step - count + 1
     if step < HOUR:
         query = (
-            "SELECT host, model, at / ?1, sum(utilization_sum), sum(utilization_n), sum(memory_sum),"
-            " sum(memory_total), 1.0 * sum(free) / count(*) FROM pool_runs WHERE at >= ?2 GROUP BY 3, 1, 2"
+            "SELECT host, model, at / ?, sum(utilization_sum), sum(utilization_n), sum(memory_sum),"
+            " sum(memory_total), 1.0 * sum(free) / count(*) FROM pool_runs WHERE at >= ? GROUP BY 3, 1, 2"
         )
         parameters = (step, first * step)
     else:
         unit = "hour" if step < DAY else "day"
         size = HOUR if step < DAY else DAY
         query = (
-            f"SELECT host, model, {unit} / ?1, sum(utilization_sum), sum(utilization_n), sum(memory_sum),"  # noqa: S608
+            f"SELECT host, model, {unit} / ?, sum(utilization_sum), sum(utilization_n), sum(memory_sum),"  # noqa: S608
             " sum(memory_total), max(gpus) * sum(free_s) / nullif(1.0 * sum(free_s + taken_s), 0)"
-            f" FROM pool_{unit}s WHERE {unit} >= ?2 GROUP BY 3, 1, 2"
+            f" FROM pool_{unit}s WHERE {unit} >= ? GROUP BY 3, 1, 2"
         )
         parameters = (step // size, first * step // size)
     found: dict[tuple[int, int], dict[int, Point]] = defaultdict(dict)

@@ -1,0 +1,3 @@
+# The last lines of the probe, after the sections of all vendors.
+main </dev/null
+exit

@@ -1,0 +1,101 @@
+"""`gpufree`: `free` and `wait` as one file for users without an installation, with the standard library only.
+
+`render` packs this module, and those it imports, into the site (publish/exports/gpufree.py). The rule and the
+lines are those of `gpumon-static free`: only the options are read by argparse here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gpumon_static import __version__
+from gpumon_static.errors import GpumonError, UsageError
+from gpumon_static.survey.offers import Wanted
+from gpumon_static.terminal import free
+from gpumon_static.terminal.amounts import parse_memory
+from gpumon_static.terminal.source import FILE, Source
+from gpumon_static.times import parse_duration, utc_now
+
+MOST_GPUS = 1024
+
+
+def main(url: str = "", arguments: Sequence[str] | None = None) -> int:
+    """`url`: the page that it belongs to. Returns the exit status."""
+    given = _parser().parse_args(arguments)
+    try:
+        sys.stdout.write(f"{_answer(given, url)}\n")
+    except GpumonError as error:
+        _say(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _answer(given: argparse.Namespace, url: str) -> str:
+    source = Source(_address(given.address, url))
+    wanted = Wanted(given.number, given.memory, given.model)
+    if given.wait:
+        found = free.wait(source, wanted, given.timeout, clock=utc_now, say=_say)
+    else:
+        found, _ = free.find(source, wanted, utc_now(), use_old=given.old)
+    if not found:
+        raise GpumonError(f"no host has {wanted} now")
+    return free.text(found[: given.most], given.form)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"gpufree: {line}\n")
+
+
+def _address(named: str | None, url: str) -> str:
+    beside = Path(sys.argv[0]).absolute().with_name(FILE)
+    address = named or os.environ.get("GPUMON_URL") or url or (str(beside) if beside.exists() else "")
+    if not address:
+        raise UsageError("name the page: --from https://lab.example/gpus/, or that in $GPUMON_URL")
+    return address
+
+
+def _checked(parse: Callable[[str], float]) -> Callable[[str], float]:
+    """For argparse, which prints the reason of an `ArgumentTypeError` only."""
+
+    def check(text: str) -> float:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return check
+
+
+def _number(most: int) -> Callable[[str], int]:
+    def check(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
+        return int(text)
+
+    return check
+
+
+def _parser() -> argparse.ArgumentParser:
+    about = "Where can I run? The best hosts, and the lines to paste."
+    memory, period = _checked(parse_memory), _checked(parse_duration)
+    parser = argparse.ArgumentParser(prog="gpufree", description=about)
+    add = parser.add_argument
+    add("-n", "--number", type=_number(MOST_GPUS), default=1, metavar="N", help="GPUs on one host")
+    add("--memory", type=memory, default=0.0, metavar="SIZE", help="free on each, such as 40G")
+    add("--model", metavar="TEXT", help="GPU name contains, such as A100")
+    add("--from", dest="address", metavar="URL|PATH", help="the page, its directory or gpus.json")
+    add("--most", type=_number(10**9), default=3, metavar="N", help="hosts to print (3)")
+    form = parser.add_mutually_exclusive_group()
+    for name, told in (("plain", "a line per host: HOST DEVICES"), ("json", "print JSON")):
+        form.add_argument(f"--{name}", dest="form", action="store_const", const=name, help=told)
+    add("--old", action="store_true", help="accept stale data")
+    add("--wait", action="store_true", help="wait until there is a place")
+    add("--timeout", type=period, metavar="TIME", help="with --wait: give up after, such as 8h")
+    add("--version", action="version", version=f"gpufree {__version__}")
+    return parser
