@@ -96,7 +96,6 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     assert [link.split(",")[0] for link in links] == ["feed.xml", "data:image/svg+xml"]
     styles = "".join(elements.inlined["style"])
     assert not re.search(r"@import", styles)
-    # Of the page itself: a pattern that an element of it has.
     assert set(re.findall(r'url\("(data:|#)', styles)) == {"data:"}
     assert len(re.findall(r'url\("(?:data:|#)', styles)) == styles.count("url(")
 
