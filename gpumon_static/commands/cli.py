@@ -13,9 +13,8 @@ import click
 from gpumon_static import __version__
 from gpumon_static.commands import cli_terminal
 from gpumon_static.commands.cli_history import history, report
-from gpumon_static.commands.options import config_option, debug_option
+from gpumon_static.commands.options import config_option, debug_option, load_config
 from gpumon_static.commands.options import now as _now
-from gpumon_static.config import file as config_file
 from gpumon_static.demo import (
     DEFAULT_DAYS,
     DEFAULT_DIRECTORY,
@@ -66,7 +65,7 @@ def fetch(
     from gpumon_static.commands.progress import FetchReport
     from gpumon_static.config.choose import choose
 
-    config = config_file.load(config_file.find(config_path), need_keys=True)
+    config = load_config(config_path, need_keys=True)
     count = len(choose(config.hosts, only) if only else config.asked(_now()))
     before = last_statuses(config.csv_path) if changes else None
     excused = {host.name for host in config.hosts if host.state_at(_now())}
@@ -82,7 +81,7 @@ def render(config_path: Path | None) -> None:
     """Turn load_data.csv into index.html, one self-contained page."""
     from gpumon_static.commands.render import render as run_render
 
-    config = config_file.load(config_file.find(config_path))
+    config = load_config(config_path)
     run_render(config, _now())
 
 
@@ -102,7 +101,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     from gpumon_static.commands.render import render_only
     from gpumon_static.config.choose import choose
 
-    config = config_file.load(config_file.find(config_path), need_keys=True)
+    config = load_config(config_path, need_keys=True)
     chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.asked(_now())
     try_render = partial(render_only, config, _now())
     if not run_check(config, chosen, clock=_now, as_json=as_json, try_render=try_render).ok:
@@ -152,7 +151,7 @@ def init(
 def _checked(config_path: Path) -> bool:
     from gpumon_static.check.show import run_check
 
-    config = config_file.load(config_path, need_keys=True)
+    config = load_config(config_path, need_keys=True)
     return run_check(config, config.asked(_now()), clock=_now, as_json=False).ok
 
 

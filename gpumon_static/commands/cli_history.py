@@ -11,9 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpumon_static.commands.options import config_option, debug_option, exclusive, now
-from gpumon_static.config import file as config_file
-from gpumon_static.config.settings import Config
+from gpumon_static.commands.options import config_option, debug_option, exclusive, load_config, now
 from gpumon_static.times import parse_duration
 
 
@@ -95,7 +93,7 @@ def users(config_path: Path | None, since: int, form: str | None, part: str | No
     """
     from gpumon_static.commands.history_reports import report_users
 
-    report_users(_load(config_path), since, now(), part, form)
+    report_users(load_config(config_path), since, now(), part, form)
 
 
 @command
@@ -104,7 +102,7 @@ def hosts(config_path: Path | None, since: int, form: str | None) -> None:
     """How busy each host was: utilization, memory, hours by state."""
     from gpumon_static.commands.history_reports import report_gpus
 
-    report_gpus(_load(config_path), since, now(), form, by_host=True)
+    report_gpus(load_config(config_path), since, now(), form, by_host=True)
 
 
 @command
@@ -113,7 +111,7 @@ def gpus(config_path: Path | None, since: int, form: str | None) -> None:
     """The same for each GPU and MIG slice."""
     from gpumon_static.commands.history_reports import report_gpus
 
-    report_gpus(_load(config_path), since, now(), form, by_host=False)
+    report_gpus(load_config(config_path), since, now(), form, by_host=False)
 
 
 @command
@@ -130,7 +128,7 @@ def supply(config_path: Path | None, since: int, form: str | None, by_group: boo
     """
     from gpumon_static.commands.history_reports import report_supply
 
-    report_supply(_load(config_path), since, now(), form, by_group=by_group)
+    report_supply(load_config(config_path), since, now(), form, by_group=by_group)
 
 
 @command
@@ -143,7 +141,7 @@ def import_(config_path: Path | None, log: Path) -> None:
     """
     from gpumon_static.commands.history_reports import import_rntop
 
-    import_rntop(_load(config_path), log, now())
+    import_rntop(load_config(config_path), log, now())
 
 
 @command
@@ -154,7 +152,7 @@ def export(config_path: Path | None, rntop: bool, since: int, output: Path | Non
     """Write the samples that are still kept one by one (history.keep_raw)."""
     from gpumon_static.commands.history_reports import export_rntop
 
-    export_rntop(_load(config_path), since, output)
+    export_rntop(load_config(config_path), since, output)
 
 
 @command
@@ -175,7 +173,7 @@ def backup(config_path: Path | None, target: Path, keep: int) -> None:
     """
     from gpumon_static.store.history.moving.copies import backup as run_backup
 
-    click.echo(f"wrote {run_backup(_load(config_path).history_path, target, keep).words}")
+    click.echo(f"wrote {run_backup(load_config(config_path).history_path, target, keep).words}")
 
 
 backup_argument = click.argument(
@@ -192,7 +190,7 @@ def restore(config_path: Path | None, file: Path) -> None:
     """
     from gpumon_static.commands.history_reports import restore as run_restore
 
-    run_restore(_load(config_path), file, now())
+    run_restore(load_config(config_path), file, now())
 
 
 @command
@@ -205,7 +203,7 @@ def merge(config_path: Path | None, file: Path) -> None:
     """
     from gpumon_static.commands.history_reports import merge as run_merge
 
-    run_merge(_load(config_path), file, now())
+    run_merge(load_config(config_path), file, now())
 
 
 @command
@@ -226,7 +224,7 @@ def repair(config_path: Path | None, last_right: int) -> None:
     """
     from gpumon_static.commands.history_reports import drop_after
 
-    drop_after(_load(config_path), datetime.fromtimestamp(last_right, UTC), now())
+    drop_after(load_config(config_path), datetime.fromtimestamp(last_right, UTC), now())
 
 
 @click.command()
@@ -260,8 +258,4 @@ def report(
     if month and chosen is ParameterSource.COMMANDLINE:
         raise click.UsageError("--month and --since exclude each other")
     time = month_of(month) if month else ReportTime(since)
-    run_report(_load(config_path), time, now(), output, form, by_group=by_group)
-
-
-def _load(config_path: Path | None) -> Config:
-    return config_file.load(config_file.find(config_path))
+    run_report(load_config(config_path), time, now(), output, form, by_group=by_group)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpumon_static.commands.options import command, config_option, exclusive, now
-from gpumon_static.config import file as config_file
+from gpumon_static.commands.options import command, config_option, exclusive, load_config, now
 from gpumon_static.errors import GpumonError
 from gpumon_static.terminal.amounts import parse_memory
 from gpumon_static.times import parse_duration
@@ -99,7 +98,7 @@ def show(
     from gpumon_static.terminal.show import Choice
 
     exclusive(json=as_json, csv=as_csv)
-    config = config_file.load(config_file.find(config_path), need_keys=live)
+    config = load_config(config_path, need_keys=live)
     _matching(config, nodes)
     form = "json" if as_json else "csv" if as_csv else "table"
     look = {"unit": units, "processes": processes, "details": details, "seen": times}
@@ -153,7 +152,7 @@ def top(
     from gpumon_static.terminal.rows import Look
     from gpumon_static.terminal.top import top as run_top
 
-    config = config_file.load(config_file.find(config_path), need_keys=True)
+    config = load_config(config_path, need_keys=True)
     hosts = _matching(config, nodes)
     allow_any_text()
     look = Look(units, processes, details, me=who_am_i())
@@ -270,7 +269,7 @@ def _source(address: str | None, config_path: Path | None) -> Source:
     from gpumon_static.terminal.source import Source
 
     named = address or (None if config_path else os.environ.get("GPUMON_URL"))
-    return Source(named or str(config_file.load(config_file.find(config_path, NO_CONFIG)).paths.site))
+    return Source(named or str(load_config(config_path, instead=NO_CONFIG).paths.site))
 
 
 def _print_offers(found: Sequence[Offer], plain: bool, as_json: bool) -> None:

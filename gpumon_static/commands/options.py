@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpumon_static.times import utc_now as now
 
-__all__ = ["command", "config_option", "debug_option", "exclusive", "now"]
+if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config
+
+__all__ = ["command", "config_option", "debug_option", "exclusive", "load_config", "now"]
 
 
 def _remember_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -43,3 +46,11 @@ def exclusive(**given: bool) -> None:
 
 def command(function: Callable[..., Any]) -> click.Command:
     return click.command()(debug_option(function))
+
+
+def load_config(path: Path | None, *, need_keys: bool = False, instead: str = "") -> Config:
+    """The config that a command works with. `instead`: what it can do without one, for the error."""
+    # Half of what --help would cost, which needs none.
+    from gpumon_static.config import file
+
+    return file.load(file.find(path, instead), need_keys=need_keys)
