@@ -12,7 +12,6 @@ import click
 
 from gpumon_static.commands.options import command, config_option, exclusive, now
 from gpumon_static.config import file as config_file
-from gpumon_static.errors import GpumonError
 from gpumon_static.terminal.amounts import parse_memory
 from gpumon_static.times import parse_duration
 
@@ -232,10 +231,9 @@ def free(
     if found and not when:
         _print_offers(found[:most], plain, as_json)
         return
-    expected = terminal.look_ahead(document, wanted, at)
-    if not expected or not (when or found):
-        soonest = f"; {expected[0].words(at)}" if expected else ""
-        raise GpumonError(f"no host has {wanted} now{soonest}")
+    expected = terminal.look_ahead(document, wanted, at) if when else []
+    if not expected:
+        raise terminal.no_place(document, wanted, at)
     shown = expected[:most]
     click.echo(terminal.when_json(shown) if as_json else "\n".join(terminal.when_lines(shown, at)))
 

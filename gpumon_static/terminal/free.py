@@ -95,6 +95,12 @@ def text(found: Sequence[Offer], form: str | None) -> str:
     return "\n".join(plain_lines(found) if form == "plain" else lines(found))
 
 
+def no_place(document: dict[str, Any], wanted: Wanted, now: datetime) -> GpumonError:
+    """That there is none now, and by when there will be one, where that is known."""
+    soonest = _estimate(document, wanted, now)
+    return GpumonError(f"no host has {wanted} now" + (f"; {soonest}" if soonest else ""))
+
+
 def _estimate(document: dict[str, Any], wanted: Wanted, now: datetime) -> str:
     """The earliest place in words; empty where no end of a job is known."""
     found = look_ahead(document, wanted, now)

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpumon_static.survey.offers import IsModel, Offered, Wanted, model_matcher, offered_places
 from gpumon_static.text import plain
+from gpumon_static.times import parse_utc
 
 MOST_NAMES = 3
 
@@ -111,6 +112,6 @@ def _soon(gpus: Iterable[Mapping[str, Any]], wanted: Wanted, now: datetime) -> I
         if place.is_offered:
             yield _Soon(place, None, "", None)
         elif is_well and given.get("ends_at"):
-            ends_at = datetime.fromisoformat(given["ends_at"])
+            ends_at = parse_utc(given["ends_at"])
             job = given.get("job") or f"{given.get('user')} {given['ends_at']}"
             yield _Soon(place, max(ends_at, now), job, given.get("user"))
