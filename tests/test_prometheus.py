@@ -99,9 +99,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         reading("n2", [gpu(0, mig_mode=True, slices=slices(2, 0))]),
         reading("n3", [busy_gpu(0, processes=(process(user=strange),))]),
         failed("n4"),
+        failed("away"),
     ]
     snapshot.write(directory / "data/load_data.csv", [replace(r, fetched_at=now) for r in lab])
-    hosts = "[common]\nhosts = ['n1', 'n2', 'n3', 'n4']\n[hosts.n1]\ngpus = 8\n"
+    hosts = "[common]\nhosts = ['n1', 'n2', 'n3', 'n4', 'away']\n[hosts.n1]\ngpus = 8\n"
+    hosts += "[hosts.away]\nstate = 'maintenance'\ngpus = 8\n"
     (directory / "config.ini").write_text(hosts)
     assert gpumon("render", cwd=directory).returncode == 0
     return directory / "site"
