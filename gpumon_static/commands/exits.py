@@ -96,4 +96,6 @@ def _exit(code: int) -> NoReturn:
     if threading.active_count() > 1:
         # A thread may hang on a dead host for ever; all files are written.
         os._exit(code)
+    # Python takes its handlers away on the way out: the alarm of `_stop` would end it with another status.
+    signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(code)
