@@ -59,10 +59,12 @@ def test_a_free_one_is_offered_with_the_ram_that_is_free() -> None:
     assert free_txt(survey) == "spark 0 81920 GB10\n"
     (host,) = json.loads(gpus_json(survey))["hosts"]
     assert (host["gpus"][0]["memory_shared"], host["gpus"][0]["vendor"]) == (True, "nvidia")
-    page = render_page(build_page([found], setup, NOW))
+    view = build_page([found], setup, NOW)
+    page = render_page(view)
     assert '<abbr title="shared with the CPU">shared</abbr>' in page
     assert page.count("shared with the CPU") >= 2, "on the card and in the tooltip"
-    assert "80 GB" in page
+    numbers = view.hosts[0].cards[0].numbers
+    assert (numbers.used_mib, numbers.total_mib, numbers.is_offered) == (40_960, 122_880, True)
 
 
 def test_a_process_takes_it_and_its_memory_counts_as_reported() -> None:
