@@ -43,15 +43,25 @@
     return `since ${days <= 0 ? clock(then) : days === 1 ? "yesterday" : date(then)}`;
   }
 
+  // 16:10, Tue 16:10 or 3 Dec 16:10: a time to come.
+  function by(then) {
+    const made = new Date(document.body.dataset.made);
+    const days = Math.round((new Date(then).setHours(0, 0, 0, 0) - made.setHours(0, 0, 0, 0)) / 86400000);
+    if (days <= 0) return clock(then);
+    return `${days < 6 ? then.toLocaleDateString("en-GB", { weekday: "short" }) : date(then)} ${clock(then)}`;
+  }
+
+  const ends = (then) => `ends by ${by(then)}`;
+
   // The server writes UTC, which stays as the title; here times are the reader's, and the zone is named once.
   // Of the cards, dress.js asks for it, host by host.
   function localise(within) {
     for (const mark of within.querySelectorAll("time[datetime]")) {
       const then = new Date(mark.dateTime);
-      const isSince = mark.classList.contains("since");
+      const words = mark.classList.contains("since") ? since : mark.classList.contains("ends") ? ends : mark.classList.contains("by") ? by : null;
       const utc = then.toISOString();
       mark.title = `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC`;
-      const text = isSince ? `${mark.closest(".card") ? "busy " : ""}${since(then)}` : `${date(then)} ${then.getFullYear()}, ${clock(then)}`;
+      const text = words ? `${words === since && mark.closest(".card") ? "busy " : ""}${mark.dataset.word ? `${mark.dataset.word}, ` : ""}${words(then)}` : `${date(then)} ${then.getFullYear()}, ${clock(then)}`;
       if (mark.textContent !== text) mark.textContent = text;
     }
   }
@@ -92,7 +102,7 @@
     update();
   }
 
-  gpumon.clock = { learn, localise, age: () => (newest() ? seconds(newest()) : 0) };
+  gpumon.clock = { learn, localise, by, age: () => (newest() ? seconds(newest()) : 0) };
   start();
   setInterval(update, 5000);
   document.addEventListener("visibilitychange", update);

@@ -21,6 +21,7 @@ const gpumon = (() => {
       Object.assign(this, { environment, device: device || index });
       this.held = held;
       this.detail = detail;
+      this.ends = data.ends?.[this.anchor] ?? null;
       this.data = data;
     }
 
@@ -45,9 +46,9 @@ const gpumon = (() => {
   }
 
   function readHost(row, place, data) {
-    const [anchor, name, group, note, status, port, load, ram, against, behind, gpus] = row;
+    const [anchor, name, group, note, status, port, load, ram, against, behind, gpus, slurm] = row;
     const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
-    const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind };
+    const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind, slurm: slurm ?? null };
     host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
     host.gpus = gpus.map((gpu, number) => new Gpu(host, gpu, number, data));
     return host;

@@ -91,5 +91,20 @@ gpumon.offers = (() => {
     return { able, nearest };
   }
 
-  return { offers, modelMatcher, hasMemory, mib: (gb) => gb * GB_IN_MIB };
+  // By when at the latest, from the time limits of Slurm jobs, as survey/when.py has it: the earliest host, or null.
+  function soonest(hosts, question, now, oldest = Infinity) {
+    const isWanted = modelMatcher(hosts, question.model);
+    const canEnd = (gpu) => gpu.ends !== null && (!question.mib || (gpu.total ?? 0) >= question.mib);
+    const isSoon = (gpu) => !gpu.isSlice && isWanted(gpu) && (gpu.isOffered ? hasMemory(gpu, question.mib) : canEnd(gpu));
+    const at = (gpu) => (gpu.isOffered ? 0 : Math.max(gpu.ends, now));
+    const found = hosts
+      .filter((host) => host.behind <= oldest)
+      .map((host) => ({ host, gpus: host.gpus.filter(isSoon).sort((one, two) => at(one) - at(two)).slice(0, question.n) }))
+      .filter(({ gpus }) => gpus.length === question.n)
+      .map((answer) => ({ ...answer, at: at(answer.gpus.at(-1)) }))
+      .filter((answer) => answer.at > 0);
+    return found.reduce((best, one) => (best && best.at <= one.at ? best : one), null);
+  }
+
+  return { offers, soonest, modelMatcher, hasMemory, mib: (gb) => gb * GB_IN_MIB };
 })();

@@ -10,7 +10,7 @@
   if (!list) return;
 
   const { element, gigabytes, count, question } = gpumon;
-  const { offers, modelMatcher, mib } = gpumon.offers;
+  const { offers, soonest, modelMatcher, mib } = gpumon.offers;
 
   function asked() {
     const { mem, model } = question.state;
@@ -38,6 +38,29 @@
     return copyButton(kind || "devices", environment + gpus.map((gpu) => gpu.device).join(","));
   }
 
+  const sshButtons = (host, gpus) => [
+    copyButton("ssh", host.port ? `ssh -p ${host.port} ${host.name}` : `ssh ${host.name}`),
+    copyButton("CUDA devices", devices(gpus)),
+  ];
+
+  function slurmButtons([gres, node], number) {
+    const options = `--gres=${gres}:${number} --nodelist=${node}`;
+    return [copyButton("srun", `srun ${options} --pty bash`), copyButton("sbatch", `#SBATCH ${options}`)];
+  }
+
+  // 2 x A100 80G on vision-01 by 16:10 at the latest (the job of user3 ends)
+  function expected(question) {
+    const found = soonest(gpumon.hosts, question, Date.now() / 1000, oldest());
+    if (!found) return [];
+    const ending = found.gpus.filter((gpu) => !gpu.isOffered);
+    const names = [...new Set(ending.flatMap((gpu) => gpu.names))];
+    const why = names.length ? `the job of ${names.join(", ")} ends` : "a job ends";
+    const models = [...new Set(found.gpus.map((gpu) => gpu.model))];
+    const time = element("time", { className: "by", dateTime: new Date(found.at * 1000).toISOString() }, gpumon.clock.by(new Date(found.at * 1000)));
+    const link = element("a", { href: `#${found.host.anchor}` }, found.host.short);
+    return [` ${question.n} x ${models.length === 1 ? models[0] : "GPU"} on `, link, " by ", time, ` at the latest (${why}).`];
+  }
+
   function item({ host, gpus, tight, isMixed }) {
     const least = gpus.some((gpu) => gpu.free === null) ? null : Math.min(...gpus.map((gpu) => gpu.free));
     const models = isMixed ? "several models" : `${gpus[0].model}, ${gigabytes(least)} GB`;
@@ -47,8 +70,7 @@
       element("a", { href: `#${host.anchor}`, title: host.name }, host.short),
       element("span", { className: "gpus" }, `: ${gpus.map((gpu) => gpu.index).join(", ")}`),
       element("span", { className: "quiet" }, models),
-      copyButton("ssh", host.port ? `ssh -p ${host.port} ${host.name}` : `ssh ${host.name}`),
-      devices(gpus),
+      ...(host.slurm ? slurmButtons(host.slurm, gpus.length) : sshButtons(host, gpus)),
     );
     if (host.note) made.append(element("span", { className: "quiet note" }, host.note));
     if (tight.length) made.append(element("span", { className: "tight" }, `⚠ ${tight.join(", ")}`));
@@ -65,7 +87,7 @@
       asking.gb ? ` with ${asking.gb} GB` : ""
     }`;
     const closest = nearest?.fits.length ? ` Closest: ${nearest.host.short} with ${nearest.fits.length}.` : "";
-    return element("li", { className: "quiet none" }, `No host has ${wanted} now.${closest}`, ...idle(asking));
+    return element("li", { className: "quiet none" }, `No host has ${wanted} now.${closest}`, ...expected(asking), ...idle(asking));
   }
 
   // Who could be asked: GPUs of the wanted kind that are held and do nothing.

@@ -98,6 +98,32 @@ class MigDevice:
     processes: tuple[Process, ...] = ()
 
 
+class Allocated(StrEnum):
+    """Whether Slurm has given a GPU to a job. UNKNOWN: Slurm manages the host, and does not report it."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What Slurm reports of a GPU; all None where no Slurm manages its host."""
+
+    allocated: Allocated | None = None
+    job: str | None = None
+    """Its id, without the step: `12345`."""
+    job_name: str | None = None
+    """Only where the config asks for it."""
+    user: str | None = None
+    started_at: datetime | None = None
+    ends_at: datetime | None = None
+    """At the latest, from its time limit."""
+
+
+NOT_ALLOCATED = Allocation()
+
+
 @dataclass(frozen=True, slots=True)
 class Gpu:
     index: int
@@ -127,6 +153,7 @@ class Gpu:
     """Its memory is the CPU's RAM: what is in use of it is the whole host's."""
     utilization_sticks: bool = False
     """Its utilization may stay at 100 % while a process that does nothing holds it."""
+    allocation: Allocation = NOT_ALLOCATED
 
     @property
     def all_processes(self) -> tuple[Process, ...]:
@@ -168,6 +195,85 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeState:
+    """What Slurm reports of a host; all None where no Slurm manages it."""
+
+    node: str | None = None
+    """Slurm's name of the host."""
+    state: str | None = None
+    """`IDLE+DRAIN`, as Slurm writes it."""
+    reason: str | None = None
+    takes_jobs: bool | None = None
+    kind: str | None = None
+    """Slurm's name of its GPUs, where all are of one kind."""
+
+
+NO_NODE = NodeState()
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmNode:
+    """A node with GPUs, as `scontrol show node` prints it."""
+
+    name: str
+    host_name: str | None = None
+    state: str | None = None
+    reason: str | None = None
+    takes_jobs: bool | None = None
+    kind: str | None = None
+    """As in `NodeState`."""
+    gpus_used: int | None = None
+    used: tuple[int, ...] | None = None
+    """Slurm's numbers of the GPUs that jobs have; None where it does not report them."""
+    is_shared: bool = False
+    """Parts of GPUs (shards, MPS) are in use: which GPUs these are of is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobGpus:
+    """The GPUs of a job on one node."""
+
+    node: str
+    count: int
+    indexes: tuple[int, ...] = ()
+    """Slurm's numbers; empty where it does not report them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """A job that holds GPUs."""
+
+    id: str
+    user: str | None = None
+    name: str | None = None
+    started_at: datetime | None = None
+    ends_at: datetime | None = None
+    gpus: tuple[JobGpus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Jobs that wait for GPUs of one kind."""
+
+    kind: str | None
+    """Slurm's name of it; None for any."""
+    gpus: int
+    jobs: int
+    oldest_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmAnswer:
+    """What one Slurm reports of its whole cluster."""
+
+    version: str | None = None
+    nodes: tuple[SlurmNode, ...] = ()
+    """Those with GPUs."""
+    jobs: tuple[SlurmJob, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HostReading:
     """Exactly one per configured host and run, whether it answered or not."""
 
@@ -184,6 +290,9 @@ class HostReading:
     """What nvidia-smi printed beside good data, such as a corrupt infoROM."""
     note: str | None = None
     """How the reading was made, where that is unusual, and what the gate left out of it. Not a fault."""
+    node: NodeState = NO_NODE
+    slurm: SlurmAnswer | None = None
+    """Only of a host that was asked for its Slurm, and for nothing else."""
 
     @property
     def ok(self) -> bool:

@@ -24,6 +24,10 @@ want promtool prometheus
 want prometheus-node-exporter prometheus-node-exporter
 want openssl openssl
 want faketime faketime
+want munged munge
+want slurmctld slurmctld
+want slurmd slurmd
+want scontrol slurm-client
 # What an admin's machine has: the steps of docs/deploy.md make their venv with it.
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 # What Ansible asks Debian's packages with.

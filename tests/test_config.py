@@ -146,7 +146,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         ("[common]\nhosts = 3\n", "must be a list of host names"),
         ("[common]\nhosts = ['a:0']\n", "port number from 1 to 65535"),
         ("[common]\nhosts = ['a:ssh']\n", "port number from 1 to 65535"),
-        ("[common]\nhosts = ['@a']\n", "without a user"),
+        ("[common]\nhosts = ['@a']\n", "group '@a' cannot be resolved"),
         ("[common]\nhosts = ['-oProxyCommand=id']\n", "is not a host name"),
         ("[common]\nhosts = ['a b']\n", "is not a host name"),
         ("[common]\nhosts = ['n[1-']\n", "is not a node set"),

@@ -46,12 +46,22 @@ def test_the_example_config_loads(tmp_path: Path) -> None:
     assert loaded.hosts[-1].gpus == 8
 
 
-@pytest.mark.parametrize(("section", "key"), [pair for pair in keys() if pair[0] != "common"])
+@pytest.mark.parametrize(("section", "key"), [pair for pair in keys() if pair[0] not in ("common", "slurm")])
 def test_the_example_config_shows_the_defaults(tmp_path: Path, section: str, key: str) -> None:
     (tmp_path / "example.ini").write_text(EXAMPLE)
     (tmp_path / "bare.ini").write_text("[common]\nhosts = 'a'\n")
     example, bare = (config_file.load(tmp_path / name) for name in ("example.ini", "bare.ini"))
     assert getattr(getattr(example, section), key) == getattr(getattr(bare, section), key)
+
+
+def test_the_slurm_of_the_example_config_loads(tmp_path: Path) -> None:
+    start = EXAMPLE.index("# [slurm]")
+    section = EXAMPLE[start : EXAMPLE.index("\n\n", start)]
+    shown = re.sub("^# ", "", section, flags=re.MULTILINE)
+    (tmp_path / "config.ini").write_text(EXAMPLE.replace(section, shown))
+    (cluster,) = config_file.load(tmp_path / "config.ini").clusters
+    assert (cluster.asked.alias, len(cluster.hosts), cluster.order) == ("login1", 4, (3, 2, 1, 0))
+    assert all(f"\n{f.name} = " in shown for f in fields(settings.SlurmConfig))
 
 
 # The generated tables

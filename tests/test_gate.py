@@ -32,7 +32,23 @@ from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import BusyConfig, Config
 from gpumon_static.errors import HostError
-from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.model import (
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    JobGpus,
+    Machine,
+    MigDevice,
+    NodeState,
+    Process,
+    SlurmAnswer,
+    SlurmJob,
+    SlurmNode,
+    Status,
+    Waiting,
+)
 from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
@@ -363,17 +379,25 @@ def test_a_number_out_of_its_range_is_not_known(field: str, kept: list[float], u
 def test_every_number_and_text_of_a_reading_has_its_bounds() -> None:
     """A field that is added to the model is added to the table."""
     apart = {
-        HostReading: {"host", "fetched_at", "status", "gpus", "machine"},
+        HostReading: {"host", "fetched_at", "status", "gpus", "machine", "node", "slurm"},
         Machine: {"disks"},
         Disk: {"spins"},
         Gpu: {"index", "mig_mode", "slices", "processes", "processes_known", "faults", "memory_shared"}
-        | {"utilization_sticks"},
+        | {"utilization_sticks", "allocation"},
         MigDevice: {"index", "processes"},
         Process: {"pid"},
         Fault: {"rule"},
+        Allocation: {"allocated"},
+        NodeState: {"takes_jobs"},
+        SlurmAnswer: {"nodes", "jobs", "waiting"},
+        SlurmNode: {"name", "used", "takes_jobs", "is_shared"},
+        SlurmJob: {"id", "gpus"},
+        JobGpus: {"node", "count", "indexes"},
+        Waiting: {"gpus", "jobs"},
     }
     for kind, others in apart.items():
-        assert set(kind.__dataclass_fields__) == others | set(bounds.NUMBERS[kind]) | set(bounds.TEXTS[kind])  # type: ignore[attr-defined]
+        bounded_ones = {*bounds.NUMBERS[kind], *bounds.TEXTS[kind], *bounds.TIMES.get(kind, ())}
+        assert set(kind.__dataclass_fields__) == others | bounded_ones  # type: ignore[attr-defined]
 
 
 def test_the_note_of_the_parser_is_kept_behind_ours() -> None:
@@ -620,7 +644,7 @@ def _generated(number: int) -> list[HostReading]:
     def collect(given: HostReading) -> None:
         passed = bounded(given)
         few = tuple(replace(gpu, slices=gpu.slices[:3]) for gpu in passed.gpus[:4])
-        found.append(replace(passed, host=f"h{len(found)}", fetched_at=READ_AT, gpus=few))
+        found.append(replace(passed, host=f"h{len(found)}", fetched_at=READ_AT, gpus=few, slurm=None))
 
     collect()
     return found

@@ -15,12 +15,17 @@ from gpumon_static.collect.amd import read as amd
 from gpumon_static.collect.nvidia import lost, mig, smi
 from gpumon_static.collect.nvidia.document import MOST_MARKS
 from gpumon_static.collect.probe import cgroup, framing, machine, ps
+from gpumon_static.collect.slurm import answer as slurm_answer
+from gpumon_static.collect.slurm.jobs import JobLines
+from gpumon_static.collect.slurm.nodes import parse_node
+from gpumon_static.collect.slurm.values import NodeLists
 from gpumon_static.collect.ssh import openssh
 from gpumon_static.collect.trace import SILENT, Trace
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 from tests.builders import host_config
 from tests.growth import Shape, costs_too_much, near_misses, numbered, repeated
+from tests.slurm_texts import answer as slurm_text
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 KIB, MIB = 1024, 1024**2
@@ -51,6 +56,7 @@ AMD = (
     "kfd/kfd/topology/nodes/1/gpu_id:7\nkfd/kfd/topology/nodes/1/properties:location_id 1280\n"
     "kfd/kfd/proc/4242/vram_7:68719476736\ndrm/card1/device/ras/umc_err_count:ue: 3\n"
 )
+OWNED = "JobId=1 JobName=a UserId=b(1) GroupId=c MCS_label=d "
 
 READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "framing.decoded": (
@@ -93,6 +99,23 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "load": (lambda text: machine.parse({"load": text}), ("12.10 11.87 11.50 13/2210 4242\n",)),
     "cpu": (lambda text: machine.parse({"cpu": text}), ("1 2 3 4 5 6 7 8\n2 3 4 5 6 7 8 9\n",)),
     "uptime": (lambda text: machine.parse({"uptime": text, "cpus": text}), ("350735.47\n",)),
+    "a Slurm job": (lambda text: JobLines(NodeLists(9)).add(text), (OWNED + "JobState=RUNNING ",)),
+    "the GPUs of a Slurm job": (
+        lambda text: JobLines(NodeLists(9)).add(f"{OWNED}JobState=RUNNING{text}"),
+        (" Nodes=n[1-2],m CPU_IDs=0 Mem=0 GRES=gpu:a:2(IDX:0-1),gpu(IDX:2) MinCPUsNode=1",),
+    ),
+    "a Slurm job that waits": (
+        lambda text: JobLines(NodeLists(9)).add(text),
+        (
+            "JobId=1 ArrayJobId=1 ArrayTaskId=1-3,7%2 "
+            + OWNED[8:]
+            + "JobState=PENDING TresPerNode=gres:gpu:a:2",
+        ),
+    ),
+    "a Slurm node": (
+        parse_node,
+        ("NodeName=n Gres=gpu:a:2(S:0) GresUsed=gpu:a:1(IDX:0) State=IDLE+DRAIN Reason=x [root@2025]",),
+    ),
     "values": (
         lambda text: [read(text) for read in (values.known, values.number, values.mib, values.watts)],
         ("[ -97.5 MiB ]", "N/A"),
@@ -216,6 +239,37 @@ def read_answer(text: str) -> object:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_large_answer_costs_work_in_proportion(name: str) -> None:
     assert costs_too_much(read_answer, ANSWERS[name], *LARGE) is None
+
+
+GROUP = "Nodes={0} CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0) MinCPUsNode=1\n"
+SLURM_JOBS: dict[str, Shape] = {
+    "jobs": numbered("JobId={0} " + OWNED[8:] + "JobState=RUNNING   " + GROUP.format("n1")),
+    "jobs on many nodes": numbered(
+        "JobId={0} " + OWNED[8:] + "JobState=RUNNING   " + GROUP.format("n[{0}-9999]")
+    ),
+    "pending jobs": numbered("JobId={0} " + OWNED[8:] + "JobState=PENDING TRES=gres/gpu:k{0}=1\n"),
+    "a name without end": repeated("a ", "JobId=1 JobName=", OWNED[17:]),
+    "owners without end": repeated(" UserId=b GroupId=c", "JobId=1 JobName="),
+    "owners": repeated(" UserId=b GroupId=c MCS_label=d", "JobId=1 JobName="),
+    "groups of nodes": repeated("   Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0)", OWNED + "JobState=RUNNING"),
+    "keys": repeated(" JobState=RUNNING", OWNED),
+    "GPUs": repeated("gpu:1(IDX:0),", OWNED + "JobState=RUNNING   Nodes=n1 CPU_IDs=0 Mem=0 GRES="),
+    "numbers": repeated("0-9,", OWNED + "JobState=RUNNING   Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu(IDX:"),
+    "a list of nodes": repeated(
+        "n1,", OWNED + "JobState=RUNNING   Nodes=", " CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0)"
+    ),
+    "short lines": repeated("ab\n"),
+}
+
+
+@pytest.mark.parametrize("name", SLURM_JOBS)
+def test_a_large_answer_of_slurm_costs_work_in_proportion(name: str) -> None:
+    node = "NodeName=n Gres=gpu:a:2 GresUsed=gpu:a:1(IDX:0) State=IDLE \n"
+
+    def read(text: str) -> object:
+        return slurm_answer.parse("n", slurm_text(text, node), NOW)
+
+    assert costs_too_much(read, SLURM_JOBS[name], 16 * KIB, 128 * KIB, MIB) is None
 
 
 @pytest.mark.parametrize(

@@ -70,11 +70,12 @@ def test_users_as_csv_and_json_say_the_same(place: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv)))
     assert rows == [
         {"user": "alice", "group": "vision", "gpu_hours": "1.0", "share_percent": "50.0", "busy_hours": "1.0",
-         "held_idle_hours": "0.0", "efficiency_percent": "80.0"},
+         "held_idle_hours": "0.0", "efficiency_percent": "80.0", "allocated_hours": "", "allocated_idle_hours": ""},
         {"user": "bob", "group": "language", "gpu_hours": "1.0", "share_percent": "50.0", "busy_hours": "0.0",
-         "held_idle_hours": "1.0", "efficiency_percent": "0.0"},
+         "held_idle_hours": "1.0", "efficiency_percent": "0.0", "allocated_hours": "", "allocated_idle_hours": ""},
     ]  # fmt: skip
-    assert [{k: str(v) for k, v in row.items()} for row in as_json["rows"]] == rows
+    as_text = [{k: "" if v is None else str(v) for k, v in row.items()} for row in as_json["rows"]]
+    assert as_text == rows
     assert as_json["since"].endswith("Z")
 
 

@@ -20,10 +20,25 @@ import pytest
 from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import Config
-from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.model import (
+    Allocated,
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    Machine,
+    MigDevice,
+    NodeState,
+    Process,
+    SlurmAnswer,
+    Status,
+    Waiting,
+)
 from gpumon_static.rules import RULES
 from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.history import record
+from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.privacy import REASONS
 from gpumon_static.survey.pseudonyms import pseudonym, read_key
@@ -67,6 +82,8 @@ note = "reserved for zebulonq, ask quixotica"
 gpus = 99
 [notify]
 samples = 1
+[history]
+idle_after = "30m"
 """
 
 
@@ -100,9 +117,11 @@ def lab() -> list[HostReading]:
     disks = tuple(Disk(mount, 1.0, 2.0) for mount in ("/", "/home/zebulonq", "/scratch/quixotica"))
     held = busy_gpu(0, utilization=0.0, processes=(process(3133731, user="historian"),))
     told = leaking(HostReading, host="good", status=Status.OK, error=None)
+    job = Allocation(Allocated.YES, **leaking(Allocation, user="zebulonq", job="98765431"), ends_at=NOW)
+    node = NodeState(**leaking(NodeState, node="idle", state="MIXED+DRAIN", kind="a100"), takes_jobs=False)
     return [
         HostReading(**told, fetched_at=NOW, gpus=(whole, cut), machine=Machine(disks=disks, cpu_count=4)),
-        reading("idle", [held], fetched_at=NOW),
+        reading("idle", [replace(held, allocation=job), gpu(1, allocation=job)], fetched_at=NOW, node=node),
         HostReading(**leaking(HostReading, host="odd", status=Status.OK), fetched_at=NOW),
         *(
             HostReading(**leaking(HostReading, host=f"host-{s}", status=s), fetched_at=NOW)
@@ -129,9 +148,15 @@ def rendered(directory: Path, tier: str) -> tuple[Config, dict[str, str]]:
         seen = [replace(r if minutes > -60 else healthy(r), fetched_at=at) for r in lab()]
         record.record(config, sightings(seen, config.busy), at, pytest.fail)
         note_changes(memory, seen, config)
-    assert {event.type for event in memory.events} >= {"host-down", "gpu-fault"}
+    assert {event.type for event in memory.events} >= {"host-down", "gpu-fault", "job-idle"}
     events_file.save(events_file.path_in(config.paths.data), memory)
     snapshot.write(config.csv_path, lab())
+    waiting = SlurmAnswer(waiting=(Waiting("a100", 2, 1, NOW),))
+    failed = HostReading("Slurm on login1", NOW, Status.ERROR, LEAK, note=LEAK)
+    slurm_file.write(
+        slurm_file.path_in(config.paths.data),
+        [failed, HostReading("Slurm on login2", NOW, note=LEAK, slurm=waiting)],
+    )
     render(config, NOW)
     return config, dict(_texts(config.paths.site))
 
@@ -169,6 +194,8 @@ def test_the_lab_leaks_everything_on_a_page_with_names(tmp_path: Path) -> None:
     assert found({"": texts["show.txt"]}, "Zebulon Quagmire")
     assert found({"": texts["show.ansi"]}, "Zebulon Quagmire")
     assert found({"": texts["feed.xml"]}, *PATHS)
+    assert found({"": texts["feed.xml"]}, "job 98765431 of zebulonq leaves GPUs 0 and 1 idle")
+    assert found({"": texts["index.html"]}, "drained in Slurm: refused the login of zebulonq")
     assert found({"": texts["metrics.prom"]}, "Zebulon Quagmire", "/scratch/")
 
 

@@ -9,7 +9,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process, Status
+from gpumon_static.model import (
+    Allocated,
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    JobGpus,
+    Machine,
+    MigDevice,
+    NodeState,
+    Process,
+    SlurmAnswer,
+    SlurmJob,
+    SlurmNode,
+    Status,
+    Waiting,
+)
 
 HOSTILE = [
     "",
@@ -109,6 +126,22 @@ any_slices = st.builds(
 any_faults = st.builds(
     Fault, any_texts | st.sampled_from(["lost", "ecc-errors", "fan", "not-of-ours", "-"]), maybe(any_texts)
 )
+any_times = st.datetimes(timezones=st.just(UTC)) | st.sampled_from(
+    [
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, tzinfo=UTC),
+        datetime(2025, 11, 14, tzinfo=UTC),
+    ]
+)
+any_allocations = st.builds(
+    Allocation,
+    allocated=maybe(st.sampled_from(Allocated)),
+    job=maybe(any_texts),
+    job_name=maybe(any_texts),
+    user=maybe(any_texts),
+    started_at=maybe(any_times),
+    ends_at=maybe(any_times),
+)
 any_gpus = st.builds(
     Gpu,
     index=any_wholes,
@@ -131,6 +164,7 @@ any_gpus = st.builds(
     device=maybe(any_texts),
     memory_shared=st.booleans(),
     utilization_sticks=st.booleans(),
+    allocation=any_allocations,
 )
 any_disks = st.builds(Disk, any_texts, maybe(any_numbers), maybe(any_numbers), maybe(st.booleans()))
 any_machines = st.builds(
@@ -148,6 +182,44 @@ any_machines = st.builds(
     disks=many(any_disks, 10),
 )
 host_names = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8)
+any_nodes = st.builds(
+    NodeState,
+    node=maybe(any_texts),
+    state=maybe(any_texts),
+    reason=maybe(any_texts),
+    takes_jobs=maybe(st.booleans()),
+    kind=maybe(any_texts),
+)
+any_answers = st.builds(
+    SlurmAnswer,
+    version=maybe(any_texts),
+    nodes=some(
+        st.builds(
+            SlurmNode,
+            name=any_texts,
+            host_name=maybe(any_texts),
+            state=maybe(any_texts),
+            reason=maybe(any_texts),
+            takes_jobs=maybe(st.booleans()),
+            kind=maybe(any_texts),
+            gpus_used=maybe(any_wholes),
+            used=maybe(some(any_wholes)),
+            is_shared=st.booleans(),
+        )
+    ),
+    jobs=some(
+        st.builds(
+            SlurmJob,
+            id=any_texts,
+            user=maybe(any_texts),
+            name=maybe(any_texts),
+            started_at=maybe(any_times),
+            ends_at=maybe(any_times),
+            gpus=some(st.builds(JobGpus, any_texts, any_wholes, some(any_wholes))),
+        )
+    ),
+    waiting=some(st.builds(Waiting, maybe(any_texts), any_wholes, any_wholes, maybe(any_times))),
+)
 any_readings = st.builds(
     HostReading,
     host=host_names,
@@ -161,6 +233,8 @@ any_readings = st.builds(
     machine=any_machines,
     warning=maybe(any_texts),
     note=maybe(any_texts),
+    node=any_nodes,
+    slurm=st.none() | any_answers,
 )
 """The host and the time are the collector's own."""
 
@@ -169,6 +243,7 @@ def labs(most: int) -> st.SearchStrategy[list[HostReading]]:
     """Readings of several hosts. Not by `unique_by`: a retry is reported with all of the above written out."""
 
     def each_once(readings: list[HostReading]) -> list[HostReading]:
-        return list({reading.host: reading for reading in readings}.values())
+        # The answer of a Slurm is kept beside the readings.
+        return [replace(r, slurm=None) for r in {reading.host: reading for reading in readings}.values()]
 
     return st.lists(any_readings, min_size=1, max_size=most).map(each_once)

@@ -23,11 +23,26 @@ from typing import Any
 from gpumon_static.config import file as config_file
 from gpumon_static.config import settings
 from gpumon_static.config.checks import Check, Wrong
-from gpumon_static.model import STATUS_MEANINGS, Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process
+from gpumon_static.model import (
+    STATUS_MEANINGS,
+    Allocated,
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    Machine,
+    MigDevice,
+    NodeState,
+    Process,
+    Status,
+    Waiting,
+)
 from gpumon_static.publish.exports import files
 from gpumon_static.publish.exports.metrics import FAMILIES, metrics_prom
 from gpumon_static.rules import RULES, Severity
 from gpumon_static.store import columns
+from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.survey import build_survey
 from tools.command_reference import commands
 
@@ -166,11 +181,13 @@ def _well_known_host() -> HostReading:
     process = Process(1, "C", "python", 1.0, "alice")
     mig = MigDevice(0, memory_used_mib=1, memory_total_mib=2, processes=(process,))
     numbers: dict[str, Any] = {f.name: 1 for f in fields(Gpu) if f.type == "float | None"}
-    gpu = Gpu(0, faults=(Fault("lost"),), slices=(mig,), **numbers)
+    job = Allocation(Allocated.YES, ends_at=A_TIME)
+    gpu = Gpu(0, faults=(Fault("lost"),), slices=(mig,), allocation=job, **numbers)
     machine = Machine(
         **{f.name: 1 for f in fields(Machine) if f.name != "disks"}, disks=(Disk("/", 1.0, 2.0),)
     )
-    return HostReading("host", A_TIME, fetch_seconds=1, gpus=(gpu,), machine=machine)
+    node = NodeState("host", takes_jobs=True)
+    return HostReading("host", A_TIME, fetch_seconds=1, gpus=(gpu,), machine=machine, node=node)
 
 
 def _metrics_of(reading: HostReading) -> str:
@@ -179,7 +196,9 @@ def _metrics_of(reading: HostReading) -> str:
         hosts = f"[hosts.{reading.host}]\ngpus = 8\n[hosts.old]\nstate = 'retired'\n"
         path.write_text(f"[common]\nhosts = '{reading.host}, old'\n{hosts}")
         config = config_file.load(path)
-    return metrics_prom(build_survey([reading], config, A_TIME))
+    waiting = (Waiting("a100", 1, 1, A_TIME),)
+    slurm = ClusterReport("Slurm on login1", A_TIME, Status.OK, waiting=waiting)
+    return metrics_prom(build_survey([reading], config, A_TIME, clusters=[slurm]))
 
 
 def _labels(text: str) -> dict[str, list[str]]:

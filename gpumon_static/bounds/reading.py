@@ -15,10 +15,17 @@ from operator import is_
 from typing import Any, TypeVar
 
 from gpumon_static.bounds.tables import (
+    FIRST_TIME,
+    GPU_COUNT,
     INDEX,
+    LAST_TIME,
+    LONGEST_NODE,
     MOST_DISKS,
     MOST_FAULTS,
     MOST_GPUS,
+    MOST_JOBS,
+    MOST_KINDS,
+    MOST_NODES,
     MOST_PROCESSES,
     MOST_PROCESSES_PER_GPU,
     MOST_SLICES,
@@ -26,18 +33,41 @@ from gpumon_static.bounds.tables import (
     NUMBERS,
     PID,
     TEXTS,
+    TIMES,
+    WANTED,
 )
-from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process
+from gpumon_static.model import (
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    JobGpus,
+    Machine,
+    MigDevice,
+    NodeState,
+    Process,
+    SlurmAnswer,
+    SlurmJob,
+    SlurmNode,
+    Waiting,
+)
 from gpumon_static.text import count, one_line
 
 MOST_EXAMPLES = 3
+_NODE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{LONGEST_NODE - 1}}}")
+_JOB = re.compile(r"[0-9]{1,20}")
 _RULE = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _PLURALS = {"process": "processes"}
 _AS_IT_IS = {"uuid"}
 """Scripts and shells use it: a text that is not clean, too long or has a blank in it becomes unknown."""
 
 T = TypeVar("T")
-R = TypeVar("R", HostReading, Machine, Disk, Gpu, MigDevice, Process, Fault)
+R = TypeVar(
+    "R",
+    HostReading, Machine, Disk, Gpu, MigDevice, Process, Fault,
+    Allocation, NodeState, SlurmAnswer, SlurmNode, SlurmJob, Waiting,
+)  # fmt: skip
 
 
 def bounded(reading: HostReading) -> HostReading:
@@ -58,9 +88,12 @@ class _Bounds:
     def reading(self, given: HostReading) -> HostReading:
         gpus = _each(self._chosen(given.gpus, _gpu_key, MOST_GPUS, "GPU"), self._gpu)
         machine = self._machine(given.machine)
+        node = self._record(given.node)
+        slurm = self._answer(given.slurm) if given.slurm else None
         bounded = self._record(given)
-        if gpus is not given.gpus or machine is not given.machine:
-            bounded = replace(bounded, gpus=gpus, machine=machine)
+        parts = {"gpus": gpus, "machine": machine, "node": node, "slurm": slurm}
+        if any(part is not getattr(given, name) for name, part in parts.items()):
+            bounded = replace(bounded, gpus=gpus, machine=machine, node=node, slurm=slurm)
         if told := self._told():
             both = "; ".join(filter(None, (told, bounded.note)))
             bounded = replace(bounded, note=one_line(both, TEXTS[HostReading]["note"]))
@@ -73,10 +106,12 @@ class _Bounds:
         self._slices -= len(slices)
         slices = _each(slices, self._slice)
         faults = _each(self._chosen(given.faults, _fault_key, MOST_FAULTS, "fault"), self._record)
+        allocation = self._record(given.allocation)
         gpu = self._record(given)
-        if slices is given.slices and processes is given.processes and faults is given.faults:
+        parts = {"slices": slices, "processes": processes, "faults": faults, "allocation": allocation}
+        if all(part is getattr(given, name) for name, part in parts.items()):
             return gpu
-        return replace(gpu, slices=slices, processes=processes, faults=faults)
+        return replace(gpu, slices=slices, processes=processes, faults=faults, allocation=allocation)
 
     def _slice(self, given: MigDevice) -> MigDevice:
         processes = self._processes_within(given.processes)
@@ -94,6 +129,27 @@ class _Bounds:
         disks = self._chosen(given.disks, _disk_key, MOST_DISKS, "disk", clean=self._record)
         machine = self._record(given)
         return machine if disks is given.disks else replace(machine, disks=disks)
+
+    def _answer(self, given: SlurmAnswer) -> SlurmAnswer:
+        nodes = _each(self._chosen(given.nodes, _node_key, MOST_NODES, "node"), self._node)
+        jobs = _each(self._chosen(given.jobs, _job_key, MOST_JOBS, "job"), self._job)
+        waiting = self._chosen(given.waiting, _kind_key, MOST_KINDS, "kind of GPU", clean=self._record)
+        answer = self._record(given)
+        if nodes is given.nodes and jobs is given.jobs and waiting is given.waiting:
+            return answer
+        return replace(answer, nodes=nodes, jobs=jobs, waiting=waiting)
+
+    def _node(self, given: SlurmNode) -> SlurmNode:
+        node = self._record(given)
+        if given.used is None or all(map(INDEX.takes, given.used)):
+            return node
+        # One number that cannot be: what the others stand for is not known either.
+        return replace(node, used=None)
+
+    def _job(self, given: SlurmJob) -> SlurmJob:
+        gpus = _each(self._chosen(given.gpus, _gpus_key, MOST_NODES, "node of a job"), _with_indexes)
+        job = self._record(given)
+        return job if gpus is given.gpus else replace(job, gpus=gpus)
 
     def _record(self, given: R) -> R:
         """The record with its own numbers and texts within their bounds."""
@@ -114,6 +170,11 @@ class _Bounds:
                 self._out_of_range.append(name.upper())
             elif clean != text:
                 changes[name] = clean
+        for name in TIMES.get(kind, ()):
+            at = getattr(given, name)
+            if at is not None and not FIRST_TIME <= at <= LAST_TIME:
+                changes[name] = None
+                self._out_of_range.append(f"time {at:%Y}")
         return replace(given, **changes) if changes else given
 
     def _chosen(
@@ -177,6 +238,28 @@ def _disk_key(disk: Disk) -> str | None:
 def _fault_key(fault: Fault) -> str | None:
     """The rule: events and cells identify a fault by it. It must have the form of our rules."""
     return fault.rule if _RULE.fullmatch(fault.rule) else None
+
+
+def _node_key(node: SlurmNode) -> str | None:
+    return node.name if _NODE.fullmatch(node.name) else None
+
+
+def _job_key(job: SlurmJob) -> str | None:
+    return job.id if _JOB.fullmatch(job.id) else None
+
+
+def _gpus_key(gpus: JobGpus) -> str | None:
+    return gpus.node if _NODE.fullmatch(gpus.node) and GPU_COUNT.takes(gpus.count) else None
+
+
+def _kind_key(waiting: Waiting) -> Hashable | None:
+    is_possible = WANTED.takes(waiting.gpus) and WANTED.takes(waiting.jobs)
+    return (waiting.kind,) if is_possible else None
+
+
+def _with_indexes(gpus: JobGpus) -> JobGpus:
+    """Without its numbers where one of them cannot be."""
+    return gpus if all(map(INDEX.takes, gpus.indexes)) else replace(gpus, indexes=())
 
 
 def _short(value: float) -> str:

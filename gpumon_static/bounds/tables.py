@@ -5,9 +5,25 @@ gate.py applies these tables to what hosts send, and store/ to what older files 
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
-from gpumon_static.model import Disk, Fault, Gpu, HostReading, Machine, MigDevice, Process
+from gpumon_static.model import (
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    JobGpus,
+    Machine,
+    MigDevice,
+    NodeState,
+    Process,
+    SlurmAnswer,
+    SlurmJob,
+    SlurmNode,
+    Waiting,
+)
 
 N = TypeVar("N", int, float)
 
@@ -80,6 +96,13 @@ NUMBERS: dict[type, dict[str, Range]] = {
         "compute_units": Range(0, 1_000_000, "compute units"),
     },
     Fault: {},
+    Allocation: {},
+    NodeState: {},
+    SlurmAnswer: {},
+    SlurmNode: {"gpus_used": Range(0, 1024, "GPUs in use")},
+    SlurmJob: {},
+    JobGpus: {},
+    Waiting: {},
 }
 
 TEXTS: dict[type, dict[str, int]] = {
@@ -91,8 +114,23 @@ TEXTS: dict[type, dict[str, int]] = {
     MigDevice: {"uuid": 96, "profile": 48},
     Process: {"type": 8, "name": 200, "user": 64, "state": 16, "job": 96, "command_line": 200},
     Fault: {"detail": 120},
+    Allocation: {"job": 24, "job_name": 96, "user": 64},
+    NodeState: {"node": 64, "state": 96, "reason": 200, "kind": 48},
+    SlurmAnswer: {"version": 48},
+    SlurmNode: {"host_name": 255, "state": 96, "reason": 200, "kind": 48},
+    SlurmJob: {"user": 64, "name": 96},
+    JobGpus: {},
+    Waiting: {"kind": 48},
 }
 """Characters. A longer text is cut, and ends in an ellipsis."""
+
+TIMES: dict[type, tuple[str, ...]] = {
+    Allocation: ("started_at", "ends_at"),
+    SlurmJob: ("started_at", "ends_at"),
+    Waiting: ("oldest_at",),
+}
+"""Times that a host sends. One that is not between these two is not known: no zone moves it out of range."""
+FIRST_TIME, LAST_TIME = datetime(1980, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 # Far above what real hosts have (16 GPUs, 7 slices each, 48 MPS clients per GPU), and still a small page.
 MOST_GPUS = 128
@@ -102,3 +140,10 @@ MOST_PROCESSES = 1024
 MOST_PROCESSES_PER_GPU = 512
 MOST_FAULTS = 24
 MOST_DISKS = 16
+MOST_NODES = 20_000
+MOST_JOBS = 50_000
+"""Jobs with GPUs, of one cluster."""
+MOST_KINDS = 64
+LONGEST_NODE = 64
+GPU_COUNT = Range(0, 1024, "GPUs")
+WANTED = Range(0, 10_000_000, "GPUs waited for")

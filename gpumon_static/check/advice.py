@@ -36,7 +36,7 @@ def after(host: HostConfig, step: Step, failure: HostError) -> tuple[str, ...]:
 
 
 def next_steps(host: HostConfig, step: Step, status: Status, vendor: str | None = None) -> tuple[str, ...]:
-    ssh, section = ssh_line(host), f"[hosts.{_quoted(host.name)}]"
+    ssh, section = ssh_line(host), f"[hosts.{_quoted(host.alias)}]"
     if status is Status.TIMEOUT and step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
         reach = f"nc -vz -w 5 {host.address} {host.port or 22}"
         return (
@@ -89,7 +89,7 @@ def ssh_line(host: HostConfig, *more: str) -> str:
     words = ["ssh", *more]
     if host.ssh_config != Path(SSH_CONFIG).expanduser():
         words += ["-F", str(host.ssh_config or "none")]
-    if host.address != host.name:
+    if host.address != host.alias:
         words += ["-o", f"HostName={host.address}"]
     return shlex.join([*words, *_port_and_key(host, host.key_filename), _login(host)])
 
@@ -168,7 +168,7 @@ def _port_and_key(host: HostConfig, key: Path | None) -> list[str]:
 
 
 def _login(host: HostConfig, name: str | None = None) -> str:
-    return f"{host.user}@{name or host.name}" if host.user else name or host.name
+    return f"{host.user}@{name or host.alias}" if host.user else name or host.alias
 
 
 def _quoted(name: str) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from gpumon_static.check.checkup import CheckReport, Checkup, Finding, HostCheck, Mark
 from gpumon_static.check.publishing import TryRender
+from gpumon_static.check.slurm import look_at_slurm
 from gpumon_static.check.surroundings import look
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.settings import Config, HostConfig
@@ -39,13 +40,19 @@ def run_check(
     console = Console()
     checkup = Checkup(config, hosts, clock)
     if as_json or not console.is_terminal:
-        report = CheckReport(look(config, hosts, try_render), checkup.run())
+        report = CheckReport(_around(config, hosts, clock, try_render), checkup.run())
         click.echo(report.to_json() if as_json else "\n".join(plain_lines(report)))
         return report
     with live(console, checkup.so_far):
-        report = CheckReport(look(config, hosts, try_render), checkup.run())
+        report = CheckReport(_around(config, hosts, clock, try_render), checkup.run())
     show(console, report)
     return report
+
+
+def _around(
+    config: Config, hosts: Sequence[HostConfig], clock: Clock, try_render: TryRender | None
+) -> tuple[Finding, ...]:
+    return (*look(config, hosts, try_render), *look_at_slurm(config, clock))
 
 
 def live(console: Console, so_far: Callable[[], Sequence[HostCheck]]) -> Live:

@@ -13,6 +13,7 @@ from gpumon_static.collect import reading
 from gpumon_static.collect.local import LocalReader
 from gpumon_static.collect.patience import SLACK, past_its_limits
 from gpumon_static.collect.probe import framing
+from gpumon_static.collect.slurm import answer
 from gpumon_static.collect.ssh.openssh import OpensshReader
 from gpumon_static.collect.trace import SILENT, Trace
 from gpumon_static.config.settings import HostConfig
@@ -45,6 +46,8 @@ class Readers:
 
     def parse(self, host: HostConfig, output: bytes) -> HostReading:
         """Raises `HostError` where there is no reading in it."""
+        if host.asks_slurm:
+            return answer.parse(host.name, output, self.clock())
         return reading.parse(host.name, framing.decoded(output), self.clock(), host.vendor)
 
     def patience(self, host: HostConfig) -> float:

@@ -61,13 +61,13 @@ def fetch(
     is 0 all the same, so that `fetch && render` always renders.
     """
     from gpumon_static.commands.fetch import fetch as run_fetch
-    from gpumon_static.commands.fetch import last_statuses
+    from gpumon_static.commands.fetch import last_slurm_statuses, last_statuses
     from gpumon_static.commands.progress import FetchReport
     from gpumon_static.config.choose import choose
 
     config = load_config(config_path, need_keys=True)
-    count = len(choose(config.hosts, only) if only else config.asked(_now()))
-    before = last_statuses(config.csv_path) if changes else None
+    count = len(choose(config.hosts, only) if only else config.asked(_now())) + len(config.clusters)
+    before = last_statuses(config.csv_path) | last_slurm_statuses(config) if changes else None
     excused = {host.name for host in config.hosts if host.state_at(_now())}
     with FetchReport(count, quiet=quiet, verbose=verbose, before=before, excused=excused) as report:
         readings = run_fetch(config, clock=_now, only=only, on_reading=report.add, say=report.say)
@@ -93,7 +93,7 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     """Find out why a host does not answer, and what to do about it.
 
     Connects to each host (or to HOSTS, which may be node sets) as fetch does, and reports each step: name,
-    port, host key, login, shell, GPUs, ps, clock. Checks the files, the pages, [notify] and the
+    port, host key, login, shell, GPUs, ps, clock. Checks Slurm, the files, the pages, [notify] and the
     room on the disk too. Run it as the user of cron. Writes nothing, but learns host keys where
     host_keys is "accept-new". Exits with 3 when anything failed.
     """
@@ -110,7 +110,9 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
 
 @command
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
-@click.option("--hosts", metavar="HOSTS", help="With commas; node sets too: gpu[01-08],node9:2222")
+@click.option(
+    "--hosts", metavar="HOSTS", help="With commas; node sets and groups too: gpu[01-08],node9:2222,@gpu"
+)
 @click.option("--user", help="SSH user.  [default: you]")
 @click.option("--key", metavar="PATH", help="Private key.  [default: the agent's, or those in ~/.ssh]")
 @click.option("--site", metavar="DIR", help="Directory of the page.  [default: site, beside the config]")

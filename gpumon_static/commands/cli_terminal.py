@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpumon_static.commands.options import command, config_option, exclusive, load_config, now
-from gpumon_static.errors import GpumonError
 from gpumon_static.terminal.amounts import parse_memory
 from gpumon_static.times import parse_duration
 
@@ -196,6 +195,7 @@ def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @command
 @_wanted_options
 @click.option("--old", is_flag=True, help="Accept stale data.")
+@click.option("--when", is_flag=True, help="By when at the latest, where Slurm knows until when jobs run.")
 def free(
     config_path: Path | None,
     number: int,
@@ -206,6 +206,7 @@ def free(
     plain: bool,
     as_json: bool,
     old: bool,
+    when: bool,
 ) -> None:
     """Where can I run? The best hosts, and the lines to paste.
 
@@ -214,6 +215,7 @@ def free(
 
     \b
     gpumon-static free -n 2 --memory 40G --model A100
+    gpumon-static free -n 2 --model A100 --when         # and if none are free: by when
     gpumon-static free --from https://lab.example/gpus/
     export GPUMON_URL=https://lab.example/gpus/         # then just: gpumon-static free
     read host devices < <(gpumon-static free --plain --most 1)
@@ -223,10 +225,16 @@ def free(
 
     exclusive(plain=plain, json=as_json)
     wanted = Wanted(number, memory, model)
-    found, _ = terminal.find(_source(address, config_path), wanted, now(), use_old=old)
-    if not found:
-        raise GpumonError(f"no host has {wanted} now")
-    _print_offers(found[:most], plain, as_json)
+    at = now()
+    found, document = terminal.find(_source(address, config_path), wanted, at, use_old=old)
+    if found and not when:
+        _print_offers(found[:most], plain, as_json)
+        return
+    expected = terminal.look_ahead(document, wanted, at) if when else []
+    if not expected:
+        raise terminal.no_place(document, wanted, at)
+    shown = expected[:most]
+    click.echo(terminal.when_json(shown) if as_json else "\n".join(terminal.when_lines(shown, at)))
 
 
 @command

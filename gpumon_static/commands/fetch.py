@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpumon_static.collect.engines.ask import ask
-from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.lab import ask_lab
 from gpumon_static.commands.keep import keep
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.choose import choose
@@ -17,6 +16,7 @@ from gpumon_static.model import HostReading, Status
 from gpumon_static.notify.run import notify
 from gpumon_static.store import lock, snapshot
 from gpumon_static.store.private import make_private, other_owner
+from gpumon_static.store.slurm import slurm_file
 from gpumon_static.text import Say
 from gpumon_static.times import Clock
 
@@ -38,17 +38,25 @@ def fetch(
         if too_long := budget_warning(config, hosts):
             say(too_long)
         others = _readings_of_others(config, hosts) if only else {}
-        factory = ReaderFactory(config.path, in_turn(hosts, last_statuses(config.csv_path)), clock)
-        asked = {r.host: r for r in ask(factory, config.fetch, on_reading=on_reading, say=say)}
+        in_order = in_turn(hosts, last_statuses(config.csv_path))
+        lab = ask_lab(config, in_order, clock, on_reading=on_reading, say=say)
+        asked = {r.host: r for r in lab.hosts}
         readings = [asked[host.name] for host in hosts]
         known = others | asked
-        in_order = [known[host.name] for host in config.hosts if host.name in known]
-        snapshot.write(config.csv_path, in_order)
-        events = keep(config, in_order, readings, clock(), say)
+        kept = [known[host.name] for host in config.hosts if host.name in known]
+        snapshot.write(config.csv_path, kept)
+        slurm_file.write(slurm_file.path_in(config.paths.data), lab.slurm)
+        events = keep(config, kept, readings, clock(), say)
         make_private(config, say)
     # The lock is free again: a slow command must not block the next run.
     notify(events, config, say)
     return readings
+
+
+def last_slurm_statuses(config: Config) -> dict[str, str]:
+    """How each cluster's last question ended."""
+    reports = slurm_file.read(slurm_file.path_in(config.paths.data))
+    return {report.name: report.status for report in reports}
 
 
 def last_statuses(csv_path: Path) -> dict[str, str]:

@@ -71,8 +71,11 @@ class FetchReport:
             return f"{reading.host}: ok again; it was: {last}"
         if not self._verbose:
             return None
-        gpus = count(len(reading.gpus), "GPU")
-        told = f"{reading.host}: ok, {gpus} in {reading.fetch_seconds or 0:.2f} s"
+        seen = count(len(reading.gpus), "GPU")
+        if reading.slurm:
+            nodes, jobs = reading.slurm.nodes, reading.slurm.jobs
+            seen = f"{count(len(nodes), 'node')}, {count(len(jobs), 'job')} with GPUs"
+        told = f"{reading.host}: ok, {seen} in {reading.fetch_seconds or 0:.2f} s"
         return "; ".join(filter(None, (told, reading.warning, reading.note)))
 
     def _print(self, line: str) -> None:

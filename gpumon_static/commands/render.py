@@ -17,6 +17,7 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.store import events_file, site_files, snapshot
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import HistoryError, reading
+from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.pseudonyms import read_key
 from gpumon_static.survey.survey import build_survey
@@ -52,7 +53,8 @@ def _texts(config: Config, now: datetime) -> dict[str, str]:
     past = _past(config, now)
     memory = events_file.load(events_file.path_in(config.paths.data))
     # The data before the pages that are read with it.
-    files = build_exports(readings, config, now, memory, key, snapshot.to_csv)
+    clusters = slurm_file.read(slurm_file.path_in(config.paths.data))
+    files = build_exports(readings, config, now, memory, key, snapshot.to_csv, clusters)
     if config.site.show:
         files |= show_files(build_survey(readings, config, now, key=key))
     files |= month_reports(config, now)
@@ -60,7 +62,8 @@ def _texts(config: Config, now: datetime) -> dict[str, str]:
     for page in config.pages:
         # The reports show what the main page shows, and so only that one links to them.
         reports = months if page == config.pages[0] else ()
-        files[page.file] = render_page(build_page(readings, config, now, page, key, past, reports), branding)
+        built = build_page(readings, config, now, page, key, past, reports, clusters)
+        files[page.file] = render_page(built, branding)
     return files
 
 

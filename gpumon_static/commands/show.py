@@ -71,13 +71,13 @@ def chosen_readings(survey: Survey, choice: Choice) -> list[HostReading]:
 
 def ask_now(config: Config, choice: Choice, clock: Clock) -> list[HostReading]:
     """Ask the hosts, beside a fetch that may be running: no lock, and nothing is written."""
-    from gpumon_static.collect.engines.ask import ask
-    from gpumon_static.collect.readers import ReaderFactory
+    from gpumon_static.collect.lab import ask_lab
 
     asked = config.asked(clock())
     hosts = tuple(host for host in asked if not choice.nodes or choice.nodes.search(host.name))
-    factory = ReaderFactory(config.path, hosts, clock)
-    return ask(factory, config.fetch, say=lambda line: click.echo(f"gpumon-static: {line}", err=True))
+    return ask_lab(
+        config, hosts, clock, say=lambda line: click.echo(f"gpumon-static: {line}", err=True)
+    ).hosts
 
 
 def allow_any_text() -> None:

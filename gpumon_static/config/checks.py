@@ -28,7 +28,7 @@ MAIN_PAGE = "index.html"
 LONGEST_COMPARED = 120
 MOST_COMPARED = 2000
 """Comparisons in the search for the nearest name, which is slow; after them no more hints are given."""
-EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed")
+EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed", "job-idle")
 
 
 class Wrong(ValueError):
@@ -147,6 +147,32 @@ def host_entries(value: Any, _base: Path) -> tuple[HostEntry, ...]:
         return expand_all(entries)
     except BadHost as error:
         raise Wrong(str(error)) from error
+
+
+def some_hosts(value: Any, base: Path) -> tuple[HostEntry, ...]:
+    """As `host_entries`; none are some, too."""
+    return host_entries(value, base) if value else ()
+
+
+def one_host(value: Any, base: Path) -> HostEntry:
+    found = host_entries([value], base)
+    if len(found) != 1:
+        raise Wrong(f"must be one host, not {shown(value)}")
+    return found[0]
+
+
+def node_name(value: Any, base: Path) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", string(value, base)):
+        raise Wrong(f"must be the name of a node of Slurm, such as 'gpu-1', not {shown(value)}")
+    return str(value)
+
+
+def gpu_order(value: Any, _base: Path) -> tuple[int, ...]:
+    """Each index at most once."""
+    is_order = isinstance(value, list | tuple) and all(type(n) is int and 0 <= n < 1024 for n in value)
+    if not is_order or len(set(value)) != len(value):
+        raise Wrong(f"must be a list of different GPU indexes, such as [3, 2, 1, 0], not {shown(value)}")
+    return tuple(value)
 
 
 def colour(value: Any, _base: Path) -> str:

@@ -24,6 +24,7 @@ from gpumon_static.config.settings import (
     HostConfig,
     PageConfig,
 )
+from gpumon_static.config.slurm import clusters, slurm_sections
 from gpumon_static.errors import ConfigError
 from gpumon_static.text import clip
 
@@ -64,18 +65,33 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
     problems = list(unknown_names(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
     sections: dict[str, Any] = {}
     for name, kind in SECTIONS.items():
-        sections[name] = _section(name, kind, tables.get(name, {}), base, problems)
-    overrides = _overrides(tables.get("hosts", {}), sections["common"], base, problems)
+        if name != "slurm":
+            sections[name] = _section(name, kind, tables.get(name, {}), base, problems)
+    slurms = slurm_sections(
+        tables.get("slurm"), lambda name, kind, table: _section(name, kind, table, base, problems), problems
+    )
+    known = {entry.name for entry in (*sections["common"].hosts, *(one.host for one in slurms))}
+    overrides = _overrides(tables.get("hosts", {}), known, base, problems)
     said = {k for name in ("common", "fetch") for k, v in _table(tables, name).items() if v != ""}
     hosts = _hosts(sections["common"], sections["fetch"], overrides, said, problems)
+    asked = clusters(
+        slurms,
+        {host.name: host for host in hosts},
+        lambda entry: _host(
+            entry, sections["common"], sections["fetch"], overrides.get(entry.name, {}), said
+        ),
+        problems,
+    )
+    hosts = tuple(replace(host, run=host.run or sections["site"].run) for host in hosts)
     sections["site"] = replace(sections["site"], pages=_pages(sections["site"].pages, hosts, base, problems))
     users = _users(tables.get("users", {}), problems)
     endless = (host for host in hosts if host.until and not host.state)
     problems += [f"hosts.{host.name}.until: needs a state, which ends then" for host in endless]
-    problems += engine_problems(sections["fetch"], hosts)
+    all_asked = (*hosts, *(cluster.asked for cluster in asked))
+    problems += engine_problems(sections["fetch"], all_asked)
     # Dask workers have files of their own.
     if need_keys and sections["fetch"].engine != "dask":
-        problems += _unreadable_files(hosts)
+        problems += _unreadable_files(all_asked)
     if problems:
         raise ConfigError(config_path, problems)
     return Config(
@@ -88,6 +104,7 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
         users,
         sections["notify"],
         sections["history"],
+        asked,
     )
 
 
@@ -181,13 +198,12 @@ def _users(table: Any, problems: list[str]) -> dict[str, str]:
 
 
 def _overrides(
-    table: Any, common: CommonConfig, base: Path, problems: list[str]
+    table: Any, known: Collection[str], base: Path, problems: list[str]
 ) -> dict[str, dict[str, Any]]:
     """`[hosts.NAME]` by host; NAME may be a node set, and need no quotes where it has dots."""
     if not isinstance(table, dict):
         problems.append("hosts: must be sections, [hosts.NAME]; the list of hosts is common.hosts")
         return {}
-    known = {entry.name for entry in common.hosts}
     found: dict[str, dict[str, Any]] = {}
     for name, given in _undotted(table, known):
         where = f"hosts.{clip(name, MOST_LETTERS)}"
@@ -271,6 +287,8 @@ def _host(
         state=own.get("state"),
         until=own.get("until"),
         worker=own.get("worker"),
+        slurm=own.get("slurm"),
+        run=own.get("run", ""),
     )
 
 

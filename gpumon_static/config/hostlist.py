@@ -3,6 +3,7 @@
 gpu[01-08].lab.example     a node set
 alice@node9:2222           user and port
 [::1]:2222, fe80::1        IPv6, with and without a port
+@gpu, @slurm:gpu           groups of ClusterShell
 """
 
 from __future__ import annotations
@@ -75,9 +76,12 @@ def expand_all(entries: Iterable[str]) -> tuple[HostEntry, ...]:
 
 
 def expand(entry: str) -> list[HostEntry]:
-    user, at, rest = entry.strip().rpartition("@")
-    if at and not user:
-        raise BadHost(f"{_shown(entry)} has an @ without a user before it")
+    if entry.strip().startswith("@"):
+        # Imported here: few configs have groups.
+        from gpumon_static.config.nodegroups import expand_group
+
+        return [HostEntry(checked_name(name, entry)) for name in expand_group(entry.strip())]
+    user, _, rest = entry.strip().rpartition("@")
     names, port = _split_port(rest, entry)
     checked_user(user)
     return [HostEntry(checked_name(name, entry), user or None, port) for name in expand_nodeset(names)]
@@ -98,6 +102,11 @@ def expand_nodeset(text: str) -> list[str]:
     if len(nodes) > MOST_HOSTS:
         raise _too_many(text, len(nodes))
     return [str(node) for node in nodes]
+
+
+def nodeset_size(text: str) -> int:
+    """How many hosts a node set is at the most, without expanding it; raises `BadHost`."""
+    return sum(_size(part) for part in _split(text, ",!&^"))
 
 
 def _check_size(text: str) -> None:

@@ -24,10 +24,13 @@ from gpumon_static.config.checks import (
     day,
     duration,
     event_types,
+    gpu_order,
     host_entries,
     host_name,
     integer,
     mount_points,
+    node_name,
+    one_host,
     page_file,
     page_tables,
     path,
@@ -36,6 +39,7 @@ from gpumon_static.config.checks import (
     resource_name,
     rule_names,
     scheduler_address,
+    some_hosts,
     string,
     texts,
     user_name,
@@ -71,7 +75,9 @@ def key(
 @dataclass(frozen=True)
 class CommonConfig:
     hosts: tuple[HostEntry, ...] = key(
-        MISSING, host_entries, "names, node sets (`gpu[01-08]`), `user@host:port`, `[::1]:2222`"
+        MISSING,
+        host_entries,
+        "names, node sets (`gpu[01-08]`), `user@host:port`, `[::1]:2222`, groups (`@gpu`)",
     )
     user: str | None = key(
         None, user_name, "SSH user; else ssh_config's, else the user who runs fetch", per_host=True
@@ -194,6 +200,9 @@ class SiteConfig:
     )
     show_command_lines: bool = key(False, boolean, "show what `fetch.command_lines` collected")
     ignore_faults: tuple[str, ...] = key((), rule_names, "health rules to ignore, by name")
+    run: str = key(
+        "ssh", choice("ssh", "slurm"), "the lines to copy on page and terminal: `ssh`, or options of `srun`"
+    )
     csv: bool = key(False, boolean, "publish `load_data.csv` too, on the tier of `users`")
     show: bool = key(
         True, boolean, "publish `show.txt` and `show.ansi`: the table of `show`, on the tier of `users`"
@@ -213,6 +222,27 @@ class NotifyConfig:
     samples: int = key(2, integer(1, 100), "runs in a row that must see a state before it counts")
     long_use: float = key(4.0, real(0, 8760), "hours in use after which a GPU that becomes free is an event")
     timeout: float = key(10.0, real(0.1, 600), "seconds for the command")
+
+
+RUNS = ("ssh", "slurm")
+
+
+@dataclass(frozen=True)
+class SlurmConfig:
+    """[slurm], or one of [[slurm]]."""
+
+    host: HostEntry | None = key(
+        None,
+        one_host,
+        "host that has `scontrol`: one of `common.hosts`, another `user@host:port`, or `localhost`",
+    )
+    hosts: tuple[HostEntry, ...] = key(
+        (), some_hosts, "hosts that it manages, as node sets; empty: those that it lists under their names"
+    )
+    job_names: bool = key(False, boolean, "collect and show names of jobs")
+    order: tuple[int, ...] = key(
+        (), gpu_order, "nvidia-smi's indexes of Slurm's GPUs 0, 1, 2, ... where the two count differently"
+    )
 
 
 @dataclass(frozen=True)
@@ -248,6 +278,14 @@ class HostConfig:
     """The first day without that state."""
     worker: str | None = None
     """The resource that a Dask worker must have to ask it; None: any worker does."""
+    slurm: str | None = None
+    """Slurm's name of it, where that is not its own."""
+    run: str = "ssh"
+    """How users start programs there."""
+    asks_slurm: bool = False
+    """It is asked for its Slurm and for nothing else."""
+    ssh_name: str = ""
+    """Its name for SSH, where `name` is another: a question to Slurm has a name of its own."""
     was_late: bool = False
     """Not of the config: the last run timed out here, so the probe looks first for a tool that hangs."""
 
@@ -258,6 +296,23 @@ class HostConfig:
 
     def is_asked(self, now: datetime) -> bool:
         return self.state_at(now) not in NOT_ASKED
+
+    @property
+    def alias(self) -> str:
+        """The name that ssh_config and known_hosts have."""
+        return self.ssh_name or self.name
+
+
+@dataclass(frozen=True)
+class SlurmCluster:
+    """A Slurm to be asked."""
+
+    asked: HostConfig
+    """The host that has scontrol, named so that it is no host of the lab: `Slurm on login1`."""
+    hosts: frozenset[str] = frozenset()
+    """Those that it manages by the config; empty: those that it lists."""
+    job_names: bool = False
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -272,6 +327,8 @@ class Config:
     """Names to show for logins."""
     notify: NotifyConfig = field(default_factory=lambda: NotifyConfig())
     history: HistoryConfig = field(default_factory=HistoryConfig)
+    clusters: tuple[SlurmCluster, ...] = ()
+    """Of [slurm]."""
 
     def asked(self, now: datetime) -> tuple[HostConfig, ...]:
         """The hosts that a run asks: without those that are planned or retired."""
@@ -313,6 +370,7 @@ SECTIONS: dict[str, type] = {
     "site": SiteConfig,
     "notify": NotifyConfig,
     "history": HistoryConfig,
+    "slurm": SlurmConfig,
 }
 HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
     "address": (host_name, "where to connect to, when that is not the name on the page"),
@@ -329,6 +387,8 @@ HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
         "whose GPUs to read: `nvidia`, `amd`, or `any`; without it all are read, and a host that has none is"
         " `no-nvidia-smi`",
     ),
+    "slurm": (node_name, "Slurm's name of the host, where that is not its own without domain"),
+    "run": (choice(*RUNS), "how users start programs there; else `site.run`"),
     "worker": (resource_name, "resource that a Dask worker must have to read it; else any worker does"),
 }
 """The keys of `[hosts.NAME]` that no other section has: their checks, and what they are for."""

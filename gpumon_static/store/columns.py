@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gpumon_static.model import Status
+from gpumon_static.model import Allocated, Status
 from gpumon_static.store import cells
 
 CONTRACT = (
@@ -22,7 +22,8 @@ EXTRA = (
     " mig_compute_instance mig_memory_used_mib mig_memory_total_mib warning cpu_count load_1m load_5m"
     " load_15m ram_used_mib ram_total_mib gpu_faults command_line cpu_utilization swap_used_mib"
     " swap_total_mib uptime_s disks note gpu_vendor gpu_device gpu_memory_shared gpu_utilization_sticks"
-    " compute_units"
+    " compute_units slurm_node slurm_state slurm_reason slurm_takes_jobs slurm_kind slurm_allocated slurm_job"
+    " slurm_job_name slurm_user slurm_started_at slurm_ends_at"
 ).split()
 COLUMNS = CONTRACT + EXTRA
 
@@ -130,4 +131,23 @@ PROCESS: dict[str, CsvColumn] = {
         "compute units that it uses at this moment, where they are counted",
     ),
 }
-TABLES = (HOST, MACHINE, GPU, SLICE, PROCESS)
+NODE: dict[str, CsvColumn] = {
+    "slurm_node": CsvColumn(
+        "node", cells.text, "Slurm's name of the host; empty: no Slurm was asked, or knows it"
+    ),
+    "slurm_state": CsvColumn("state", cells.text, "state of the node, as Slurm writes it: `MIXED+DRAIN`"),
+    "slurm_reason": CsvColumn("reason", cells.text, "Slurm's reason for that state"),
+    "slurm_takes_jobs": CsvColumn("takes_jobs", cells.flag, "whether Slurm starts jobs of everybody there"),
+    "slurm_kind": CsvColumn("kind", cells.text, "Slurm's name of its GPUs, where all are of one kind"),
+}
+ALLOCATION: dict[str, CsvColumn] = {
+    "slurm_allocated": CsvColumn(
+        "allocated", Allocated, "whether a job has the GPU: `yes`, `no`, `unknown`; empty: no Slurm"
+    ),
+    "slurm_job": CsvColumn("job", cells.text, "id of that job"),
+    "slurm_job_name": CsvColumn("job_name", cells.text, "its name; only with `slurm.job_names`"),
+    "slurm_user": CsvColumn("user", cells.text, "login of its owner"),
+    "slurm_started_at": CsvColumn("started_at", cells.moment, "when it started; UTC, ISO 8601"),
+    "slurm_ends_at": CsvColumn("ends_at", cells.moment, "when it ends at the latest, by its time limit"),
+}
+TABLES = (HOST, MACHINE, GPU, SLICE, PROCESS, NODE, ALLOCATION)

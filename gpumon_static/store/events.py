@@ -45,6 +45,8 @@ class HostMemory:
     """By GPU and rule, such as `3 ecc-errors`; those that are not there are left out."""
     faulty: dict[str, str] = field(default_factory=dict)
     """The UUIDs of the GPUs in `faults`, by index: another GPU may have that index later."""
+    idle: dict[str, Watched] = field(default_factory=dict)
+    """By Slurm job and GPU, such as `12345 3`: those that the job does not use."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class Event:
     status: str | None = None
     error: str | None = None
     gpus: tuple[EventGpu, ...] = ()
+    job: str | None = None
+    """Of Slurm."""
+    user: str | None = None
+    """Its owner."""
 
 
 @dataclass
@@ -92,7 +98,7 @@ class EventMemory:
         """Move times that a clock ahead has written back to `at`."""
         for kept in self.hosts.values():
             kept.read_at = min(kept.read_at, at)
-            for watched in (kept.host, *kept.uses.values(), *kept.faults.values()):
+            for watched in (kept.host, *kept.uses.values(), *kept.faults.values(), *kept.idle.values()):
                 watched.since = min(watched.since, at)
                 watched.next_since = watched.next_since and min(watched.next_since, at)
         self.events = [replace(e, at=min(e.at, at), since=min(e.since, at)) for e in self.events]

@@ -122,6 +122,7 @@ def _host(given: Mapping[str, Any]) -> HostMemory:
         uses={key: _watched(watched) for key, watched in given["uses"].items()},
         faults={key: _watched(watched) for key, watched in given["faults"].items()},
         faulty={key: _text(value) for key, value in given.get("faulty", {}).items()},
+        idle={key: _watched(watched) for key, watched in given.get("idle", {}).items()},
     )
 
 
@@ -148,6 +149,8 @@ def event_of(given: Mapping[str, Any]) -> Event:
         status=_optional(given, "status", _text),
         error=_optional(given, "error", _text),
         gpus=tuple(map(_gpu, given["gpus"])),
+        job=_optional(given, "job", _text),
+        user=_optional(given, "user", _text),
     )
 
 

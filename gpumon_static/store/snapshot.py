@@ -17,9 +17,20 @@ from typing import Any, NamedTuple
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import NOT_FOR_OTHERS, write_atomic
-from gpumon_static.model import Gpu, HostReading, Machine, MigDevice, Process
+from gpumon_static.model import Allocation, Gpu, HostReading, Machine, MigDevice, NodeState, Process
 from gpumon_static.store import cells
-from gpumon_static.store.columns import COLUMNS, CONTRACT, GPU, HOST, MACHINE, PROCESS, SLICE, CsvColumn
+from gpumon_static.store.columns import (
+    ALLOCATION,
+    COLUMNS,
+    CONTRACT,
+    GPU,
+    HOST,
+    MACHINE,
+    NODE,
+    PROCESS,
+    SLICE,
+    CsvColumn,
+)
 from gpumon_static.text import clip
 
 
@@ -99,11 +110,11 @@ def _table(path: Path, text: str) -> list[_Row]:
 
 def _rows(readings: Iterable[HostReading]) -> Iterator[dict[str, str]]:
     for reading in readings:
-        host = _cells(HOST, reading) | _cells(MACHINE, reading.machine)
+        host = _cells(HOST, reading) | _cells(MACHINE, reading.machine) | _cells(NODE, reading.node)
         if not reading.gpus:
             yield host
         for gpu in reading.gpus:
-            whole = host | _cells(GPU, gpu)
+            whole = host | _cells(GPU, gpu) | _cells(ALLOCATION, gpu.allocation)
             for mig in gpu.slices:
                 yield from _process_rows(whole | _cells(SLICE, mig), mig.processes)
             if gpu.processes or not gpu.slices:
@@ -130,6 +141,7 @@ def _reading(rows: list[_Row]) -> HostReading:
     return HostReading(
         **_fields(HOST, rows[0], required=("fetched_at", "status")),
         machine=Machine(**_fields(MACHINE, rows[0])),
+        node=NodeState(**_fields(NODE, rows[0])),
         gpus=tuple(_gpu(list(group)) for _, group in gpus),
     )
 
@@ -139,6 +151,7 @@ def _gpu(rows: list[_Row]) -> Gpu:
     by_slice = groupby(in_slices, key=lambda row: row.cells["mig_device"])
     return Gpu(
         **_fields(GPU, rows[0]),
+        allocation=Allocation(**_fields(ALLOCATION, rows[0])),
         slices=tuple(_slice(list(group)) for _, group in by_slice),
         processes=_processes(row for row in rows if not row.cells["mig_device"]),
     )

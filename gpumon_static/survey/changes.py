@@ -1,4 +1,4 @@
-"""What changed from one run to the next: hosts down and up, GPUs with faults, GPUs freed after long use.
+"""What changed from one run to the next: hosts down and up, faults, GPUs freed, jobs that do not use theirs.
 
 A state counts once `samples` runs in a row have seen it, so that one lost packet is no news. The first
 run that sees a host only records its state: a change needs a state before it. All of it is kept in
@@ -13,7 +13,7 @@ from datetime import datetime
 
 from gpumon_static import rules
 from gpumon_static.config.settings import Config, HostConfig
-from gpumon_static.model import Gpu, HostReading
+from gpumon_static.model import Allocated, Gpu, HostReading
 from gpumon_static.store.events import Event, EventGpu, EventMemory, HostMemory, Watched
 from gpumon_static.survey.faults import missing_gpus
 from gpumon_static.survey.state import State, gpu_state
@@ -25,6 +25,7 @@ CALM = 6
 
 UP, DOWN = "up", "down"
 TAKEN, FREE = "taken", "free"
+IDLE, TOLD = "idle", "told"
 PRESENT, ABSENT = "present", "absent"
 LOST = "lost"
 """The rule of health; also of a faulty GPU that is no longer listed at all."""
@@ -63,7 +64,7 @@ class _Observation:
         self._kept.read_at = self._at
         found = self._of_host()
         if self._reading.ok and self._kept.host.state == UP:
-            found += [*self._of_faults(), *self._of_uses()]
+            found += [*self._of_faults(), *self._of_uses(), *self._of_jobs()]
         return found
 
     def _of_host(self) -> list[Event]:
@@ -96,6 +97,30 @@ class _Observation:
         gpus = tuple(EventGpu(gpu.index, gpu.name, gpu.uuid) for gpu, _, _ in long)
         since, lasted = max(at for _, at, _ in long), min(seconds for _, _, seconds in long)
         return [self._event("gpu-freed", since, lasted_s=lasted, gpus=gpus)]
+
+    def _of_jobs(self) -> list[Event]:
+        """Events of Slurm jobs that have GPUs and do not use them, once for each GPU and job."""
+        idle = {f"{gpu.allocation.job} {gpu.index}": gpu for gpu in self._reading.gpus if self._is_idle(gpu)}
+        kept = self._kept.idle
+        self._kept.idle = {key: kept.get(key, Watched(IDLE, self._at)) for key in idle}
+        long: dict[str, list[str]] = {}
+        for key, watched in self._kept.idle.items():
+            lasted = (self._at - watched.since).total_seconds()
+            if watched.state == IDLE and lasted >= self._config.history.idle_after:
+                watched.state = TOLD
+                long.setdefault(key.split()[0], []).append(key)
+        return [self._idle_job(job, keys, idle) for job, keys in long.items()]
+
+    def _is_idle(self, gpu: Gpu) -> bool:
+        is_given = gpu.allocation.allocated is Allocated.YES and gpu.allocation.job is not None
+        return is_given and gpu_state(gpu, self._config.busy) is State.HELD
+
+    def _idle_job(self, job: str, keys: Sequence[str], idle: Mapping[str, Gpu]) -> Event:
+        since = max(self._kept.idle[key].since for key in keys)
+        gpus = tuple(EventGpu(idle[key].index, idle[key].name, idle[key].uuid) for key in keys)
+        lasted = (self._at - since).total_seconds()
+        user = idle[keys[0]].allocation.user
+        return self._event("job-idle", since, lasted_s=lasted, gpus=gpus, job=job, user=user)
 
     def _of_faults(self) -> list[Event]:
         self._follow_moved()
@@ -211,6 +236,7 @@ class _Observation:
             del kept[key]
 
     def _event(self, kind: str, since: datetime, **told: object) -> Event:
-        name = f"{kind} {self._host.name} {self._at.isoformat()}"
+        of_job = f" {told['job']}" if told.get("job") else ""
+        name = f"{kind} {self._host.name} {self._at.isoformat()}{of_job}"
         key = str(uuid.uuid5(uuid.UUID(self._feed_id), name))
         return Event(key, kind, self._host.name, self._host.group, self._at, since, **told)  # type: ignore[arg-type]

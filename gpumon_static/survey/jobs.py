@@ -2,7 +2,8 @@
 
 Processes with the same job id (`slurm:8841`) are one job, whatever host they are on. Without an id, processes
 of one user are one job if they run the same program on several GPUs and were started within two minutes of
-the first of them. One whose start, user or program is not known joins no other.
+the first of them. One whose start, user or program is not known joins no other. GPUs that Slurm has given to
+a job belong to it too, with or without a process.
 
 A job's address is its id, or user, program and the minute of its start. A start is the time of a reading less
 a number of seconds, and so differs a little from run to run: `find` takes the nearest minute.
@@ -13,16 +14,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import NamedTuple
 
 from gpumon_static.model import Process
-from gpumon_static.survey.owners import USER_LETTERS, Owner, owner
+from gpumon_static.survey.owners import UNKNOWN, USER_LETTERS, Owner, owner
 from gpumon_static.survey.privacy import Tier, program
 from gpumon_static.survey.survey import Place, Survey
-from gpumon_static.text import clip, count
+from gpumon_static.text import clip, count, natural_key
 
 TOGETHER_S = 120
 """Start at most so long after the first of them."""
@@ -53,7 +54,11 @@ class Job:
     """Mean of those of its GPUs that report it."""
     memory_mib: float | None
     since: datetime | None
-    """Start of its first process."""
+    """Start of its first process, or of the job, where Slurm reports it and there is none."""
+    unused: tuple[JobPlace, ...] = ()
+    """Those of its places that Slurm has given it, and where it has no process."""
+    ends_at: datetime | None = None
+    """At the latest, by its time limit in Slurm."""
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -78,6 +83,7 @@ class Job:
         """6 GPUs on 2 hosts, 93 %, since 09:10: in the time zone of `now`."""
         parts = [self.size]
         parts += [f"{self.utilization:.0f} %"] if self.utilization is not None else []
+        parts += [f"{len(self.unused)} unused"] if self.unused else []
         parts += [since_words(self.since, now)] if self.since else []
         return ", ".join(parts)
 
@@ -102,7 +108,7 @@ class Jobs:
                 self._by_place[place].append(job)
 
     def at(self, host: str, index: str) -> Sequence[Job]:
-        """Those with a process on that GPU or slice, largest first."""
+        """Those with a process on that GPU or slice, or to which Slurm has given it; largest first."""
         return self._by_place.get(JobPlace(host, index), ())
 
     def of(self, user: str) -> list[Job]:
@@ -125,13 +131,16 @@ def find_jobs(survey: Survey) -> Jobs:
     if survey.tier is Tier.COUNTS:
         return Jobs(())
     by_id: dict[str, list[_Member]] = defaultdict(list)
+    given = _allocated(survey)
     alike: dict[tuple[str, str], list[_Member]] = defaultdict(list)
     for member in _members(survey):
         if member.process.job:
             by_id[clip(member.process.job, ID_LETTERS)].append(member)
         elif member.owner.is_somebody and member.program and member.start_s is not None:
             alike[member.owner.name, member.program].append(member)
-    found = [_job(members, id_) for id_, members in by_id.items()]
+    found = [_with_allocation(_job(by_id[id_], id_), given[id_]) for id_ in by_id if id_ in given]
+    found += [_job(members, id_) for id_, members in by_id.items() if id_ not in given]
+    found += [_with_allocation(None, gpus) for id_, gpus in given.items() if id_ not in by_id]
     for members in alike.values():
         found += [_job(together) for together in _started_together(members) if len(_places(together)) > 1]
     return Jobs(found)
@@ -206,6 +215,50 @@ def _job(members: Sequence[_Member], id_: str | None = None) -> Job:
         memory_mib=sum(held) if held else None,
         since=None if start is None else datetime.fromtimestamp(start, UTC),
     )
+
+
+class _Allocated(NamedTuple):
+    """A GPU that Slurm has given to a job."""
+
+    at: JobPlace
+    place: Place
+    is_unused: bool
+
+
+def _allocated(survey: Survey) -> dict[str, list[_Allocated]]:
+    """By job; on a tier that hides job ids there are none."""
+    found: dict[str, list[_Allocated]] = defaultdict(list)
+    for host in survey.hosts:
+        for place in host.places():
+            number = place.gpu.allocation.job
+            if number and place.mig is None:
+                at = JobPlace(host.name, place.index)
+                found[f"slurm:{number}"].append(_Allocated(at, place, place.is_allocated_only))
+    return found
+
+
+def _with_allocation(job: Job | None, given: Sequence[_Allocated]) -> Job:
+    """The job with the GPUs that Slurm has given it too; `job` None: it has no process at all."""
+    first = given[0].place.gpu.allocation
+    whose = clip(first.user or UNKNOWN, USER_LETTERS)
+    id_ = f"slurm:{first.job}"
+    job = job or Job(id_, id_, (whose,), None, (), None, None, first.started_at)
+    unused = {one.at: one.place for one in given if one.is_unused and one.at not in job.places}
+    used = len(job.places) if job.utilization is not None else 0
+    loads = [place.utilization for place in unused.values() if place.utilization is not None]
+    known = used + len(loads)
+    ends = [one.place.gpu.allocation.ends_at for one in given]
+    return replace(
+        job,
+        places=tuple(sorted((*job.places, *unused), key=_in_order)),
+        utilization=((job.utilization or 0) * used + sum(loads)) / known if known else None,
+        unused=tuple(unused),
+        ends_at=max((at for at in ends if at), default=None),
+    )
+
+
+def _in_order(at: JobPlace) -> tuple[object, ...]:
+    return natural_key(at.host), natural_key(at.gpu)
 
 
 def _places(members: Iterable[_Member]) -> dict[JobPlace, Place]:

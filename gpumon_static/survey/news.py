@@ -38,12 +38,24 @@ def tell(event: Event, *, with_error: bool = True) -> News:
         return News(f"{event.host} is back", f"It gave no data for {duration(event.lasted_s)}.")
     if event.type == "gpu-fault":
         return _fault(event, with_error)
+    if event.type == "job-idle":
+        return _idle(event, with_error)
     which = _which(event.gpus)
     if event.type == "gpu-recovered":
         return News(f"{event.host}: {which} healthy again", f"The fault is gone: {_words(event.gpus)}.")
     models = ", ".join(dict.fromkeys(short_model(gpu.name) for gpu in event.gpus))
     text = f"{models} on {event.host}, free again after {duration(event.lasted_s)} in use."
     return News(f"{event.host}: {which} free", text)
+
+
+def _idle(event: Event, with_names: bool) -> News:
+    job = "a Slurm job"
+    if with_names:
+        job = f"job {event.job}" + (f" of {event.user}" if event.user else "")
+    models = ", ".join(dict.fromkeys(short_model(gpu.name) for gpu in event.gpus))
+    which = _numbered(event.gpus)
+    text = f"{models} on {event.host}, allocated by Slurm and idle for {duration(event.lasted_s)}."
+    return News(f"{event.host}: {job} leaves {which} idle", text)
 
 
 def _reason(event: Event, with_error: bool) -> str:

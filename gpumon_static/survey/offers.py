@@ -22,6 +22,7 @@ LEAST_DISK_PERCENT = 5
 REASON_LETTERS = 80
 GB_IN_MIB = 1000**3 / 1024**2
 """What vendors call a GB: a card that is sold with 24 of them may have 23,028 MiB."""
+_NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HOST = re.compile(r"[\w.:%][\w.:%-]*")
 
 IsModel = Callable[["Offered"], bool]
@@ -72,6 +73,8 @@ class Offer:
     note: str | None
     """Of the config: "ask first by day"."""
     load_per_cpu: float | None
+    slurm: str | None = None
+    """Options of srun and sbatch, where programs are started so."""
 
     @property
     def ssh(self) -> str:
@@ -90,7 +93,7 @@ def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) ->
     """Best first. Hosts that failed, or whose reading is stale, offer nothing; `now` None: at any age."""
     oldest = now - timedelta(seconds=document["stale_after_s"]) if now else None
     listed = [
-        (host, list(_places(host["gpus"])))
+        (host, list(offered_places(host["gpus"])))
         for host in document["hosts"]
         if host["status"] == "ok" and _HOST.fullmatch(host["name"])
     ]
@@ -176,7 +179,23 @@ def _offer(
         tight=(*_tight_ram(machine, wanted), *_against(host, machine)),
         note=plain(host["note"]) if host.get("note") else None,
         load_per_cpu=load_per_cpu(machine.get("load_1m"), machine.get("cpu_count")),
+        slurm=slurm_options(host, wanted.count) if host.get("run") == "slurm" else None,
     )
+
+
+def can_paste(name: str | None) -> bool:
+    """Whether the name of a node or of a kind of GPU may be pasted into a shell."""
+    return bool(_NODE.fullmatch(name or ""))
+
+
+def slurm_options(host: Mapping[str, Any], count: int) -> str | None:
+    """`--gres=gpu:a100:2 --nodelist=gpu-1`; None where Slurm does not know the host."""
+    about = host.get("slurm") or {}
+    node, kind = about.get("node") or "", about.get("kind") or ""
+    if not can_paste(node):
+        return None
+    of_kind = f":{kind}" if can_paste(kind) else ""
+    return f"--gres=gpu{of_kind}:{count} --nodelist={node}"
 
 
 def _fits(place: Offered, wanted: Wanted) -> bool:
@@ -218,7 +237,7 @@ def _against(host: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[str, 
     return against_host(disks, host["faults"])
 
 
-def _places(gpus: Iterable[Mapping[str, Any]]) -> Iterable[Offered]:
+def offered_places(gpus: Iterable[Mapping[str, Any]]) -> Iterable[Offered]:
     for gpu in gpus:
         is_well = not any(fault["severity"] == "fault" for fault in gpu["faults"])
         model, name = plain(gpu["model"]), gpu["name"] or ""

@@ -8,6 +8,9 @@ What each text is:
     process name                as it is     the program, no names      none
     pid                         as it is     as it is                   none
     job, command line           as it is     none                       none
+    owner of a Slurm job        as it is     a pseudonym                a number, for counting only
+    id, name of a Slurm job     as it is     none                       none
+    reason of a Slurm node      as it is     none                       none
     error, warning              as it is     a sentence of ours         the same
     note, details of faults     as it is     none                       none
     mount points                as it is     /, disk 2, disk 3          the same
@@ -23,9 +26,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
+from typing import TYPE_CHECKING
 
 from gpumon_static.model import Disk, Gpu, HostReading, Process, Status
 from gpumon_static.survey.pseudonyms import pseudonym
+
+if TYPE_CHECKING:
+    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 SOMEONE = "(name)"
 WARNED = "The driver reported a warning."
@@ -62,26 +69,46 @@ def veil(
     """The readings as a page of this tier may show them."""
     if tier is Tier.NAMES:
         return list(readings)
-    logins = {p.user for r in readings for g in r.gpus for p in g.all_processes if p.user}
+    gpus = [gpu for reading in readings for gpu in reading.gpus]
+    logins = {p.user for gpu in gpus for p in gpu.all_processes if p.user}
+    logins |= {gpu.allocation.user for gpu in gpus if gpu.allocation.user}
     clean = _scrubber({*logins, *other_names})
-    hide = _with_pseudonym(key, clean) if tier is Tier.PSEUDONYMS else _counted()
-    return [_veiled(reading, hide) for reading in readings]
+    if tier is Tier.PSEUDONYMS:
+        return [_veiled(r, lambda who: pseudonym(who, key), _with_pseudonym(key, clean)) for r in readings]
+    number = _numbers()
+    return [_veiled(reading, number, _counted(number)) for reading in readings]
 
 
-def _veiled(reading: HostReading, hide: Callable[[Process], Process]) -> HostReading:
+def veil_report(report: ClusterReport, tier: Tier) -> ClusterReport:
+    """How a Slurm answered, as a page of this tier may show it."""
+    if tier is Tier.NAMES:
+        return report
+    return replace(report, error=REASONS.get(report.status), note=None)
+
+
+def _veiled(
+    reading: HostReading, called: Callable[[str], str], hide: Callable[[Process], Process]
+) -> HostReading:
     disks = tuple(_without_path(disk, number) for number, disk in enumerate(reading.machine.disks, start=1))
     return replace(
         reading,
-        gpus=tuple(_without_details(gpu).with_processes(hide) for gpu in reading.gpus),
+        gpus=tuple(_without_details(gpu, called).with_processes(hide) for gpu in reading.gpus),
         machine=replace(reading.machine, disks=disks),
         error=REASONS.get(reading.status),
         warning=WARNED if reading.warning else None,
         note=None,
+        node=replace(reading.node, reason=None),
     )
 
 
-def _without_details(gpu: Gpu) -> Gpu:
-    return replace(gpu, faults=tuple(replace(fault, detail=None) for fault in gpu.faults))
+def _without_details(gpu: Gpu, called: Callable[[str], str]) -> Gpu:
+    """`called`: what stands for a login."""
+    given = gpu.allocation
+    return replace(
+        gpu,
+        faults=tuple(replace(fault, detail=None) for fault in gpu.faults),
+        allocation=replace(given, job=None, job_name=None, user=called(given.user) if given.user else None),
+    )
 
 
 def _without_path(disk: Disk, number: int) -> Disk:
@@ -112,14 +139,24 @@ def program(process: Process) -> str | None:
     return words[0].rpartition("/")[2] or None if words else None
 
 
-def _counted() -> Callable[[Process], Process]:
-    """Replace users by numbers, so that the same one is counted once; no page shows the numbers."""
+def _numbers() -> Callable[[str], str]:
+    """Users to numbers, so that the same one is counted once; no page shows the numbers."""
     numbers: dict[str, int] = {}
+    return lambda who: str(numbers.setdefault(who, len(numbers) + 1))
 
+
+def _counted(number: Callable[[str], str]) -> Callable[[Process], Process]:
     def hide(process: Process) -> Process:
         who = _identity(process)
-        number = str(numbers.setdefault(who, len(numbers) + 1)) if who else None
-        return replace(process, pid=0, user=number, uid=None, name=None, job=None, command_line=None)
+        return replace(
+            process,
+            pid=0,
+            user=number(who) if who else None,
+            uid=None,
+            name=None,
+            job=None,
+            command_line=None,
+        )
 
     return hide
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gpumon_static.model import HostReading, Process
+from gpumon_static.model import Gpu, HostReading, Process
 from gpumon_static.survey.owners import USER_LETTERS
 from gpumon_static.text import clip
 
@@ -16,7 +16,16 @@ def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) 
     def shown(process: Process) -> Process:
         return replace(process, user=users.get(process.user, process.user)) if process.user else process
 
-    return [reading.with_processes(shown) for reading in readings]
+    def shown_owner(gpu: Gpu) -> Gpu:
+        login = gpu.allocation.user
+        if login is None or login not in users:
+            return gpu
+        return replace(gpu, allocation=replace(gpu.allocation, user=users[login]))
+
+    return [
+        replace(reading, gpus=tuple(map(shown_owner, reading.with_processes(shown).gpus)))
+        for reading in readings
+    ]
 
 
 def logins_of(users: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpumon_static.model import Gpu
+from gpumon_static.model import Allocated, Gpu
 from gpumon_static.store.history.observed import (
     BUSY,
     FREE,
@@ -18,7 +18,7 @@ from gpumon_static.store.history.observed import (
     Values,
 )
 from gpumon_static.survey.names import short_model
-from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
+from gpumon_static.survey.state import Slice, State, gpu_state, is_allocated_only, slice_state, slices_of
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
@@ -78,7 +78,7 @@ def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
         profile="",
         weight=0.0 if gpu.slices else 1.0,
         state=CODES[state],
-        users=_users(gpu.processes) if state.is_taken and not gpu.slices else (),
+        users=_holders(gpu) if state.is_taken and not gpu.slices else (),
         values=Values(
             _whole_number(gpu.utilization),
             _whole_number(gpu.memory_used_mib),
@@ -86,7 +86,18 @@ def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
             _whole_number(gpu.power_w),
         ),
         memory_total=_whole_number(gpu.memory_total_mib),
+        allocated_to=_owner(gpu) if gpu.allocation.allocated is Allocated.YES else None,
     )
+
+
+def _owner(gpu: Gpu) -> str:
+    """Of the Slurm job that has it."""
+    return gpu.allocation.user or NOBODY
+
+
+def _holders(gpu: Gpu) -> tuple[str, ...]:
+    """The users of its processes; without any, the owner of the Slurm job that has it."""
+    return (_owner(gpu),) if is_allocated_only(gpu) else _users(gpu.processes)
 
 
 def _slice(cut: Slice, gpu: Gpu, busy: BusyConfig) -> Observed:

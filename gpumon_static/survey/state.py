@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gpumon_static.config.settings import BusyConfig
-from gpumon_static.model import GONE, Gpu, MigDevice, Process
+from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process
 from gpumon_static.rules import is_unusable
 
 LEAST_GHOST_MIB = 256
@@ -77,9 +77,11 @@ def gpu_state(gpu: Gpu, busy: BusyConfig) -> State:
     if gpu.memory_shared:
         # RAM in use is mostly the host's own. A GPU that reports nothing else is unknown, not free.
         is_told = gpu.processes_known and utilization is not None
-        return _if_usable(_state(utilization, None, gpu.processes, is_told, busy), gpu)
+        state = _state(utilization, None, gpu.processes, is_told, busy)
+        return _if_usable(_if_not_allocated(state, gpu), gpu)
     held = _holds_memory(gpu.memory_used_mib, gpu.memory_total_mib, gpu.processes, busy)
-    return _if_usable(_state(utilization, held, gpu.processes, gpu.processes_known, busy), gpu)
+    state = _state(utilization, held, gpu.processes, gpu.processes_known, busy)
+    return _if_usable(_if_not_allocated(state, gpu), gpu)
 
 
 def slice_state(cut: Slice, gpu: Gpu, busy: BusyConfig) -> State:
@@ -87,7 +89,8 @@ def slice_state(cut: Slice, gpu: Gpu, busy: BusyConfig) -> State:
     mig = cut.mig
     elsewhere = cut.instance.process_mib - sum(process.memory_mib or 0 for process in mig.processes)
     held = _holds_memory(mig.memory_used_mib, mig.memory_total_mib, mig.processes, busy, elsewhere)
-    return _if_usable(_state(None, held, mig.processes, gpu.processes_known, busy), gpu)
+    state = _state(None, held, mig.processes, gpu.processes_known, busy)
+    return _if_usable(_if_not_allocated(state, gpu), gpu)
 
 
 def _is_stuck(gpu: Gpu) -> bool:
@@ -124,6 +127,20 @@ def ghost_mib(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> float | None:
 def gone_mib(processes: Iterable[Process]) -> float | None:
     """What the driver still counts for processes that have ended."""
     return sum(p.memory_mib or 0 for p in processes if p.state == GONE) or None
+
+
+def _if_not_allocated(state: State, gpu: Gpu) -> State:
+    """Held instead of free for a GPU that Slurm has given to a job, unknown where it does not report that."""
+    if gpu.allocation.allocated is Allocated.YES and not gpu.slices:
+        return state if state.is_taken else State.HELD
+    is_hidden = gpu.allocation.allocated is Allocated.UNKNOWN
+    return State.UNKNOWN if state is State.FREE and is_hidden else state
+
+
+def is_allocated_only(gpu: Gpu) -> bool:
+    """Whether a job has it, with no process on it yet, or any more."""
+    works = any(not process.is_graphics_only for process in gpu.all_processes)
+    return gpu.allocation.allocated is Allocated.YES and not works
 
 
 def _if_usable(state: State, gpu: Gpu) -> State:

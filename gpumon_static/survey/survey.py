@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process
 from gpumon_static.rules import marked
 from gpumon_static.survey.faults import host_faults, without
-from gpumon_static.survey.privacy import Tier, veil
+from gpumon_static.survey.privacy import Tier, veil, veil_report
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
-from gpumon_static.survey.state import Slice, State, gpu_state, slice_state, slices_of
+from gpumon_static.survey.slurm.nodes import closed_words
+from gpumon_static.survey.state import Slice, State, gpu_state, is_allocated_only, slice_state, slices_of
 from gpumon_static.text import DEVICE, NUMBERS, natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig
+    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 GRACE_S = 60
 """Time that a run may need until its data is there, before it counts as missed."""
@@ -33,6 +35,8 @@ class Place:
     gpu: Gpu
     cut: Slice | None
     state: State
+    takes_jobs: bool = True
+    """False where Slurm starts nothing on its host."""
 
     @property
     def mig(self) -> MigDevice | None:
@@ -74,7 +78,17 @@ class Place:
     @property
     def is_usable(self) -> bool:
         """One can run on it now."""
-        return self.state is State.FREE
+        return self.state is State.FREE and self.takes_jobs
+
+    @property
+    def is_allocated_only(self) -> bool:
+        """A job has it, and no process is seen on it."""
+        return self.cut is None and is_allocated_only(self.gpu)
+
+    @property
+    def word(self) -> str:
+        """The state as users read it."""
+        return "allocated" if self.state is State.HELD and self.is_allocated_only else self.state.value
 
     @property
     def is_offered(self) -> bool:
@@ -125,6 +139,11 @@ class SurveyedHost:
         """Of its first GPU, whose driver the reading has; empty where there is none."""
         return self.gpus[0].vendor if self.gpus else ""
 
+    @property
+    def slurm_words(self) -> str | None:
+        """Why Slurm starts no jobs of everybody there; None where it does, or where none manages it."""
+        return closed_words(self.reading.node) if self.reading else None
+
     def state_of(self, gpu: Gpu) -> State:
         return gpu_state(gpu, self.busy)
 
@@ -142,10 +161,11 @@ class SurveyedHost:
         return self._places
 
     def places_of(self, gpu: Gpu) -> Iterator[Place]:
+        takes_jobs = self.reading is None or self.reading.node.takes_jobs is not False
         if not gpu.slices:
-            yield Place(gpu, None, self.state_of(gpu))
+            yield Place(gpu, None, self.state_of(gpu), takes_jobs)
         for cut in slices_of(gpu):
-            yield Place(gpu, cut, slice_state(cut, gpu, self.busy))
+            yield Place(gpu, cut, slice_state(cut, gpu, self.busy), takes_jobs)
 
 
 @dataclass(frozen=True)
@@ -157,6 +177,8 @@ class Survey:
     made_at: datetime
     interval_s: int
     refresh_s: int
+    clusters: tuple[ClusterReport, ...] = ()
+    """How the question to each Slurm ended."""
 
     @cached_property
     def latest(self) -> datetime | None:
@@ -179,6 +201,7 @@ def build_survey(
     now: datetime,
     spec: PageConfig | None = None,
     key: bytes = b"",
+    clusters: Iterable[ClusterReport] = (),
 ) -> Survey:
     """`spec`: the page whose tier and hosts it has, index.html by default; `key`: for pseudonyms."""
     spec = spec or config.pages[0]
@@ -189,7 +212,10 @@ def build_survey(
         known = without_command_lines(known)
     if tier is Tier.NAMES:
         known = with_shown_names(known, config.users)
-    return assemble(veil(known, tier, key, (*config.users, *config.users.values())), config, now, spec, tier)
+    veiled = veil(known, tier, key, (*config.users, *config.users.values()))
+    return replace(
+        assemble(veiled, config, now, spec, tier), clusters=tuple(veil_report(c, tier) for c in clusters)
+    )
 
 
 def assemble(

@@ -11,9 +11,10 @@ from typing import Any
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.survey.offers import Offer, Wanted, offers
+from gpumon_static.survey.slurm.when import Estimate, estimates
 from gpumon_static.terminal.source import Source, Unavailable
 from gpumon_static.text import Say
-from gpumon_static.times import Clock, duration, parse_utc
+from gpumon_static.times import Clock, duration, parse_utc, utc_text
 
 USUAL_PAUSE = 60.0
 """Seconds between two requests where the page does not set how often it may be asked."""
@@ -63,13 +64,17 @@ def wait(
 ) -> list[Offer]:
     """Look again as often as the page does, and a little later, so that not all ask at once."""
     end = tick() + timeout if timeout else None
-    failures, told, pause = 0, "", USUAL_PAUSE
+    failures, told, pause, expected = 0, "", USUAL_PAUSE, ""
     while True:
         try:
             found, document = find(source, wanted, clock(), use_old=False)
             if found:
                 return found
             pause, failures, problem = float(document.get("refresh_s") or USUAL_PAUSE), 0, ""
+            estimate = _estimate(document, wanted, clock())
+            if estimate and estimate != expected:
+                say(f"expected: {estimate}")
+            expected = estimate
         except Unavailable as error:
             failures, problem = failures + 1, str(error)
         if problem and problem != told:
@@ -90,6 +95,18 @@ def text(found: Sequence[Offer], form: str | None) -> str:
     return "\n".join(plain_lines(found) if form == "plain" else lines(found))
 
 
+def no_place(document: dict[str, Any], wanted: Wanted, now: datetime) -> GpumonError:
+    """That there is none now, and by when there will be one, where that is known."""
+    soonest = _estimate(document, wanted, now)
+    return GpumonError(f"no host has {wanted} now" + (f"; {soonest}" if soonest else ""))
+
+
+def _estimate(document: dict[str, Any], wanted: Wanted, now: datetime) -> str:
+    """The earliest place in words; empty where no end of a job is known."""
+    found = look_ahead(document, wanted, now)
+    return found[0].words(now) if found else ""
+
+
 def lines(found: Sequence[Offer]) -> list[str]:
     """Text for users: the host and why, then the two lines to paste."""
     told = []
@@ -104,8 +121,39 @@ def lines(found: Sequence[Offer]) -> list[str]:
         told.append(f"{offer.host}  GPU {indexes}  ({', '.join(parts)})")
         told += [f"    note: {offer.note}"] if offer.note else []
         told += [f"    ! {reason}" for reason in offer.tight]
-        told += [f"    {offer.ssh}", f"    {offer.environment}", ""]
+        if offer.slurm:
+            told += [f"    srun {offer.slurm} --pty bash", f"    #SBATCH {offer.slurm}", ""]
+        else:
+            told += [f"    {offer.ssh}", f"    {offer.environment}", ""]
     return told[:-1]
+
+
+def when_lines(found: Sequence[Estimate], now: datetime) -> list[str]:
+    return [estimate.words(now) for estimate in found]
+
+
+def when_json(found: Sequence[Estimate]) -> str:
+    return json.dumps(
+        [
+            {
+                "host": one.host,
+                "by": utc_text(one.at) if one.at else None,
+                "gpus": one.count,
+                "models": list(one.models),
+                "users": list(one.users),
+            }
+            for one in found
+        ],
+        ensure_ascii=False,
+        indent=2,
+    )
+
+
+def look_ahead(document: dict[str, Any], wanted: Wanted, now: datetime) -> list[Estimate]:
+    try:
+        return estimates(document, wanted, now)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise GpumonError("this gpus.json is damaged, or not one of gpumon-static") from error
 
 
 def _least_mib(offer: Offer) -> int | None:
@@ -127,6 +175,7 @@ def as_json(found: Sequence[Offer]) -> str:
                 "ssh": offer.ssh,
                 "devices": [place.device for place in offer.places],
                 "environment": offer.environment,
+                "slurm": offer.slurm,
                 "models": list(dict.fromkeys(place.model for place in offer.places)),
                 "memory_free_mib": _least_mib(offer),
                 "fitting": offer.fitting,

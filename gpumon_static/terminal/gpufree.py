@@ -42,9 +42,10 @@ def _answer(given: argparse.Namespace, url: str) -> str:
     if given.wait:
         found = free.wait(source, wanted, given.timeout, clock=utc_now, say=_say)
     else:
-        found, _ = free.find(source, wanted, utc_now(), use_old=given.old)
-    if not found:
-        raise GpumonError(f"no host has {wanted} now")
+        now = utc_now()
+        found, document = free.find(source, wanted, now, use_old=given.old)
+        if not found:
+            raise free.no_place(document, wanted, now)
     return free.text(found[: given.most], given.form)
 
 

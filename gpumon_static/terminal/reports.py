@@ -46,6 +46,7 @@ class HistoryReport:
 
 def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
     total = sum(use.total_s for use in uses)
+    is_slurm = any(use.allocated_s for use in uses)
     columns = [ReportColumn("user", "User", is_number=False)]
     columns += [ReportColumn(part, part.capitalize(), is_number=False)] if part else []
     columns += [
@@ -54,6 +55,8 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
         ReportColumn("busy_hours", "Busy h"),
         ReportColumn("held_idle_hours", "Held idle h"),
         ReportColumn("efficiency_percent", "Efficiency %"),
+        ReportColumn("allocated_hours", "Allocated h", is_shown=is_slurm),
+        ReportColumn("allocated_idle_hours", "of it idle h", is_shown=is_slurm),
     ]
     rows = [
         (
@@ -64,6 +67,8 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
             _hours(use.busy_s),
             _hours(use.held_s),
             rounded(use.efficiency),
+            _hours(use.allocated_s) if is_slurm else None,
+            _hours(use.allocated_idle_s) if is_slurm else None,
         )
         for use in uses
     ]

@@ -21,6 +21,7 @@ from gpumon_static.times import duration
 
 STYLES = {State.FREE: "green", State.BUSY: "", State.HELD: "yellow", State.UNKNOWN: "magenta"}
 OWN = "bold cyan"
+ALLOCATED = "allocated"
 FAULT = "bold yellow"
 
 
@@ -88,7 +89,8 @@ def _node_row(host: SurveyedHost, name: str, look: Look) -> Row:
     row = {"node": Cell(name, "bold"), "gpu": Cell("all", "bold"), **_total_cells(sums, look)}
     free = f"{sums.free} of {sums.gpus} free"
     cut = f"{sums.slices_free} of {sums.slices} slices" if sums.slices else ""
-    fault = f"! {plain(host.faults[0])}" if host.faults else ""
+    told = [*filter(None, (host.slurm_words,)), *host.faults]
+    fault = f"! {plain(told[0])}" if told else ""
     style = FAULT if fault else "bold green" if sums.free else "bold"
     if look.processes:
         return row | {"who": Cell(free, style), "process": Cell(fault or cut, style)}
@@ -162,16 +164,25 @@ def _who(place: Place, look: Look, fault: str, style: str) -> Cell:
         plain(name) + ("*" if name == me else "") + (f" {duration(time)}" if time else "")
         for name, time in longest.items()
     ]
-    words = ", ".join(told) or _nobody(place)
+    words = ", ".join(told) + (_ends(place) if told else "") or _nobody(place)
     return Cell(f"{words}  {fault}".rstrip(), OWN if me in longest else FAULT if fault else style)
 
 
 def _nobody(place: Place) -> str:
+    if place.word == ALLOCATED:
+        who = plain(place.gpu.allocation.user or "a job")
+        return f"{ALLOCATED} to {who}, no process{_ends(place)}"
     if place.gpu.mig_mode and not place.mig and not place.state.is_taken:
         return "MIG, no slices"
     if not place.gpu.processes_known and place.state.is_taken:
         return f"{place.state.value}, processes not listed"
     return f"{place.state.value}, no process" if place.state.is_taken else place.state.value
+
+
+def _ends(place: Place) -> str:
+    """Until when its job runs at the latest."""
+    at = None if place.mig else place.gpu.allocation.ends_at
+    return f", ends by {at.astimezone():%d %b %H:%M}" if at else ""
 
 
 def _process_cells(process: Process, look: Look) -> Row:

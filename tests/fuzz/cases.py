@@ -45,6 +45,7 @@ KINDS = {
     for kind in (
         Kind("config", seeds.configs, oracles.config, 20_000, 600, seeds.made_config),
         Kind("answer", seeds.answers_of_hosts, oracles.answer, 100_000, 600),
+        Kind("slurm", seeds.answers_of_slurm, oracles.slurm, 50_000, 400),
         Kind("csv", seeds.csvs, oracles.csv, 20_000, 300),
         Kind("history", seeds.histories, oracles.history, 20_000, 60, seeds.made_history),
         Kind("events", seeds.events, oracles.events, 20_000, 300, seeds.made_events),

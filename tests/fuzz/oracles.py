@@ -11,8 +11,9 @@ from typing import Any
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.collect.readers import Readers
+from gpumon_static.collect.slurm.join import join
 from gpumon_static.config import file as config_file
-from gpumon_static.config.settings import Config
+from gpumon_static.config.settings import Config, SlurmCluster
 from gpumon_static.errors import ConfigError, GpumonError, HostError
 from gpumon_static.model import HostReading, Status
 from gpumon_static.publish.exports.feed import feed_xml
@@ -23,8 +24,9 @@ from gpumon_static.store.history.database import HistoryError
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.sightings import sightings
+from tests.builders import busy_gpu, gpu, host_config
 from tests.builders import config as plain_config
-from tests.builders import host_config
+from tests.builders import reading as a_reading
 from tests.fuzz import seeds
 
 LONGEST_TEXT = 1000
@@ -60,6 +62,24 @@ def answer(content: bytes, _directory: Path) -> None:
     assert reading.ok
     assert len({gpu.index for gpu in reading.gpus}) == len(reading.gpus), "two GPUs have the same index"
     check_reading(reading)
+
+
+def slurm(content: bytes, _directory: Path) -> None:
+    """The same of what Slurm answers, joined to readings that nothing of it can break."""
+    asked = host_config("Slurm on node1", asks_slurm=True)
+    try:
+        reading = bounded(Readers(lambda: seeds.NOW).parse(asked, content))
+    except HostError as error:
+        assert error.status is not Status.OK
+        _check_text("HostError", error.reason)
+        return
+    assert reading.slurm
+    check_reading(reading)
+    lab = replace(plain_config("gpu1", "gpu2"), clusters=(SlurmCluster(asked, job_names=True),))
+    before = [a_reading(name, [gpu(0), busy_gpu(1)]) for name in ("gpu1", "gpu2")]
+    for joined in join(before, {asked.name: reading}, lab):
+        check_reading(joined)
+        assert bounded(joined) is joined
 
 
 def csv(content: bytes, directory: Path) -> None:

@@ -23,6 +23,7 @@ from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.store.history import record
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.sightings import sightings
+from tests import slurm_texts
 from tests.builders import busy_gpu, config, failed, gpu, process, reading, slices
 
 TESTS = Path(__file__).parents[1]
@@ -62,6 +63,32 @@ def made_config(random: Random) -> bytes:
         known = [*getattr(SECTIONS.get(name), "__dataclass_fields__", HOST_KEYS), "unknown", "a.b.c"]
         lines += [f"{random.choice(known)} = {random.choice(VALUES)}" for _ in range(random.randint(0, 4))]
     return "\n".join(lines).encode()
+
+
+@cache
+def answers_of_slurm() -> list[bytes]:
+    """Plain and packed, in the forms of several versions, and the captures where they are."""
+    jobs = "\n".join(
+        (
+            slurm_texts.job(
+                1, slurm_texts.on("gpu[1-2]", "gpu:h200:2(IDX:0-1)"), name="a JobState=PENDING b"
+            ),
+            slurm_texts.job(
+                2, slurm_texts.on("gpu3", "gpu(IDX:2,4)", "GRES_IDX"), ids="ArrayJobId=1 ArrayTaskId=3 "
+            ),
+            slurm_texts.job(3, state="PENDING", more="ReqTRES=cpu=8,gres/gpu=2,gres/gpu:a100=2", tail=""),
+            slurm_texts.job(
+                4, state="PENDING", ids="ArrayJobId=4 ArrayTaskId=1-9%2 ", tail="TresPerNode=gres:gpu:a:2"
+            ),
+        )
+    )
+    nodes = slurm_texts.node("gpu1", "gpu:a100:1(IDX:0)", "MIXED+DRAIN", reason="disk is full")
+    made = [
+        slurm_texts.answer(jobs, f"{nodes}\n{slurm_texts.node('gpu2')}", packed=p)
+        for p in (False, False, True)
+    ]
+    captures = sorted((SHARED / "slurm").glob("*.txt"))
+    return made + [slurm_texts.answer(file.read_text(errors="replace"), nodes) for file in captures]
 
 
 @cache

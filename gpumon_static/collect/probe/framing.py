@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import shlex
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -31,8 +31,12 @@ from gpumon_static.model import Status
 from gpumon_static.text import one_line
 
 COMMAND = "sh -s"
+ASK_SLURM = "GPUMON_ASK=slurm"
+"""In the command too: an installed probe reads no input, but sees with which command it was called."""
 MOST_BYTES = 8 * 1024 * 1024
 """Eight times the largest answer seen of a real host."""
+MOST_SLURM_BYTES = 40 * 1024 * 1024
+"""Of an answer about Slurm once it is unpacked: more than the probe sends of 20,000 jobs."""
 
 BEGIN_MARK = b"@@gpumon begin"
 LONGEST_BEGIN = 100
@@ -81,6 +85,11 @@ def was_sent(found: Mapping[str, str]) -> bool:
     return found.get("probe", "").strip() == SENT
 
 
+def command(host: HostConfig) -> str:
+    """What is run on the host; by `env`, because csh has no assignments before a command."""
+    return f"env {ASK_SLURM} {COMMAND}" if host.asks_slurm else COMMAND
+
+
 def settings(host: HostConfig) -> dict[str, str]:
     """What config.ini sets for the probe. A tool that hangs is ended before the host's time is up."""
     return {
@@ -95,6 +104,8 @@ def settings(host: HostConfig) -> dict[str, str]:
 def stdin(host: HostConfig) -> bytes:
     """The script with its settings before it."""
     more = {"GPUMON_GZIP": "yes", "GPUMON_WAS_LATE": "yes" if host.was_late else "", "GPUMON_SENT": SENT}
+    if host.asks_slurm:
+        more["GPUMON_ASK"] = "slurm"
     given = settings(host) | more
     assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
     return f"{assignments}{script()}".encode()
@@ -146,31 +157,35 @@ def arrived(trace: Trace) -> Callable[[bytearray], bool]:
     return is_enough
 
 
-def too_much() -> HostError:
-    return HostError(Status.BAD_OUTPUT, f"cut off: it sent more than {MOST_BYTES // 1024**2} MiB")
+def too_much(most: int = MOST_BYTES) -> HostError:
+    return HostError(Status.BAD_OUTPUT, f"cut off: it sent more than {most // 1024**2} MiB")
 
 
-def decoded(output: bytes) -> str:
-    """The answer as text, with its XML unpacked; raises `HostError`."""
+def decoded(output: bytes, packed: Sequence[str] = ("smi",), most: int = MOST_BYTES) -> str:
+    """The answer as text, with the packed ones of these sections unpacked; raises `HostError`.
+
+    `most`: bytes of the whole answer once they are.
+    """
     token, _ = _token(output)
-    marker = b"\n@@gpumon %b " % token if token else b""
-    head, header, rest = output.partition(marker + b"smi-gz\n") if token else (output, b"", b"")
-    end = rest.find(marker) if header else -1
-    if end >= 0:
-        most = MOST_BYTES - len(output) + end
-        output = b"".join((head, marker, b"smi\n", _unpacked(rest[:end], most), rest[end:]))
+    for name in packed if token else ():
+        marker = b"\n@@gpumon %b " % token if token else b""
+        head, header, rest = output.partition(marker + name.encode() + b"-gz\n")
+        end = rest.find(marker) if header else -1
+        if end >= 0:
+            unpacked = _unpacked(rest[:end], most - len(output) + end, most)
+            output = b"".join((head, marker, name.encode(), b"\n", unpacked, rest[end:]))
     return output.decode("utf-8", errors="replace")
 
 
-def _unpacked(content: bytes, most: int) -> bytes:
-    """`most`: bytes that are left to it, so that the whole answer is not longer than any other."""
+def _unpacked(content: bytes, left: int, most: int) -> bytes:
+    """`left`: bytes that are left to it, so that the whole answer is not longer than `most`."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        xml = unpacker.decompress(content, max(1, most))
+        xml = unpacker.decompress(content, max(1, left))
     except zlib.error as error:
         raise HostError(Status.BAD_OUTPUT, f"the packed answer is damaged: {error}") from error
     if unpacker.unconsumed_tail:
-        raise too_much()
+        raise too_much(most)
     return xml
 
 

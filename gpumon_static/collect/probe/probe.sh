@@ -17,6 +17,8 @@
 # GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the collector can unpack the XML.
 # GPUMON_WAS_LATE: `yes` where the last run timed out. GPUMON_VENDORS: which to look for; by default all.
 # GPUMON_SENT: `sent` by the collector; an installed script gets no settings.
+# GPUMON_ASK: `slurm` to report what Slurm knows of its cluster, and nothing else. An installed probe is asked
+# for that by the command of the connection (SSH_ORIGINAL_COMMAND), of which it takes nothing else.
 # GPUMON_PROC, GPUMON_SYS, GPUMON_SHARE: for the tests and the demo.
 
 newline='
@@ -238,6 +240,50 @@ does_it_spin() {
   done
 }
 
+# The whole cluster, as text: JSON is missing or incomplete before Slurm 24.05. Times are in UTC.
+ask_slurm() {
+  PATH=$PATH:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin:/cm/shared/apps/slurm/current/bin
+  TZ=UTC
+  SLURM_TIME_FORMAT=standard
+  export PATH TZ SLURM_TIME_FORMAT
+  if ! command -v scontrol >/dev/null; then
+    section slurm-missing
+    return
+  fi
+  section slurm-stderr
+  jobs=$(ask_scontrol job)
+  nodes=$(ask_scontrol node)
+  send slurm-jobs "$jobs"
+  send slurm-nodes "$nodes"
+  section slurm-version
+  scontrol --version
+}
+
+# At most 16 MiB, in half of the time each, and scontrol's own status in the last line: of a pipe, sh has
+# that of the last command only.
+ask_scontrol() {
+  exec 5>&1
+  status=$(
+    {
+      {
+        limited "$(((limit + 1) / 2))" slurm-late scontrol -o -d show "$1" 4>&3 5>&- 6>&-
+        echo $? >&6
+      } | head -c 16777216 >&5
+    } 6>&1
+  )
+  printf '\nstatus %s' "$status"
+}
+
+send() {
+  if command -v gzip >/dev/null; then
+    section "$1-gz"
+    printf '%s\n' "$2" | gzip >&3
+  else
+    section "$1"
+    printf '%s\n' "$2"
+  fi
+}
+
 main() {
   LC_ALL=C
   PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/usr/local/nvidia/bin:/opt/bin:/usr/lib/wsl/lib:/run/current-system/sw/bin
@@ -261,6 +307,12 @@ main() {
 
   section clock
   date +%s
+  case $SSH_ORIGINAL_COMMAND in *GPUMON_ASK=slurm*) GPUMON_ASK=slurm ;; esac
+  if [ "$GPUMON_ASK" = slurm ]; then
+    ask_slurm
+    section end
+    return
+  fi
   read_cpu
   for vendor in ${GPUMON_VENDORS:-$vendors}; do
     "ask_$vendor"

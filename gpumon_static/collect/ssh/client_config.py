@@ -80,16 +80,16 @@ class Targets:
             raise HostError(Status.ERROR, f"{file} cannot be used for {name}: {reason}") from error
 
     def _host_target(self, host: HostConfig) -> Target:
-        address = host.address if "address" in host.said or host.address != host.name else None
-        options = self._options(host.ssh_config, host.name, address, host.user, host.port)
+        address = host.address if "address" in host.said or host.address != host.alias else None
+        options = self._options(host.ssh_config, host.alias, address, host.user, host.port)
         return _target(
-            host.name,
+            host.alias,
             host,
             options,
             key_files=(host.key_filename,) if host.key_filename else _identity_files(options),
             only_these_keys=host.key_filename is not None or _yes(options, "identitiesonly"),
             password_command=host.password_command,
-            **self._way(host.name, host, options, ()),
+            **self._way(host.alias, host, options, ()),
         )
 
     def _jump_target(self, spec: str, host: HostConfig, via: Target | None, seen: tuple[str, ...]) -> Target:

@@ -95,7 +95,7 @@ def arguments(host: HostConfig, control_path: Path | None = None) -> list[str]:
     }
     if "known_hosts" in host.said:
         options["UserKnownHostsFile"] = f'"{host.known_hosts}"'
-    if host.address != host.name:
+    if host.address != host.alias:
         options["HostName"] = host.address.replace("%", "%%")
     if control_path:
         options |= {"ControlMaster": "no", "ControlPath": str(control_path)}
@@ -110,7 +110,7 @@ def arguments(host: HostConfig, control_path: Path | None = None) -> list[str]:
         words += ["-i", str(host.key_filename)]
         options["IdentitiesOnly"] = "yes"
     words += [word for option, value in options.items() for word in ("-o", f"{option}={value}")]
-    return [*words, "--", host.name, framing.COMMAND]
+    return [*words, "--", host.alias, framing.command(host)]
 
 
 def failure(host: HostConfig, said: str) -> HostError:
@@ -121,7 +121,7 @@ def failure(host: HostConfig, said: str) -> HostError:
     if status is Status.HOST_KEY:
         return _host_key_failure(host, said)
     if status is Status.REFUSED and "refused" not in text:
-        return HungUp(host.name, reason)
+        return HungUp(host.alias, reason)
     return HostError(status, reason)
 
 
@@ -131,7 +131,7 @@ def _host_key_failure(host: HostConfig, said: str) -> HostError:
     if "revoked" in said.lower():
         return HostError(Status.HOST_KEY, f"the host key {key} is revoked")
     # ssh itself reaches the host in every case, and asks before it adds the key.
-    again = [w for w in arguments(host) if w not in ("-v", "-T", framing.COMMAND)]
+    again = [w for w in arguments(host) if w not in ("-v", "-T", framing.command(host))]
     again = [
         w.replace("BatchMode=yes", "BatchMode=no").replace("Checking=yes", "Checking=ask") for w in again
     ]
@@ -149,7 +149,7 @@ def _late(host: HostConfig, said: str) -> HostError:
     if _LOGGED_IN.search(said):
         reason = f"logged in, but the probe did not finish within {host.command_timeout:g} s"
     else:
-        reason = f"no SSH login at {host.name} within {host.connect_timeout + host.command_timeout:g} s"
+        reason = f"no SSH login at {host.alias} within {host.connect_timeout + host.command_timeout:g} s"
     return HostError(Status.TIMEOUT, reason)
 
 

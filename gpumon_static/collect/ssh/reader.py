@@ -194,7 +194,7 @@ def run_probe(transport: Transport, host: HostConfig, connecting: Budget, trace:
 def _exchange(channel: paramiko.Channel, host: HostConfig, trace: Trace) -> bytes:
     end = time.monotonic() + host.command_timeout
     channel.settimeout(host.command_timeout)
-    channel.exec_command(framing.COMMAND)
+    channel.exec_command(framing.command(host))
     # A forced command need not read what it is sent.
     with suppress(OSError):
         channel.sendall(framing.stdin(host))

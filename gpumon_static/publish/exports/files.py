@@ -17,8 +17,9 @@ from gpumon_static.survey.survey import Survey, build_survey
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
-    from gpumon_static.model import HostReading, Process
+    from gpumon_static.model import Gpu, HostReading, Process
     from gpumon_static.store.events import EventMemory
+    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 SCHEMA = "gpus.schema.json"
 
@@ -30,9 +31,10 @@ def build_exports(
     memory: EventMemory,
     key: bytes,
     to_csv: Callable[[Sequence[HostReading]], str],
+    clusters: Sequence[ClusterReport] = (),
 ) -> dict[str, str]:
     """File name to text. `memory`: the events; `key`: for pseudonyms; `to_csv`: the store's own form."""
-    survey = build_survey(readings, config, now, key=key)
+    survey = build_survey(readings, config, now, key=key, clusters=clusters)
     names = {host.name for host in survey.hosts}
     exports = {
         "gpus.json": gpus_json(survey),
@@ -66,4 +68,10 @@ def _csv_readings(survey: Survey) -> list[HostReading]:
         # The numbers that stand for users on the lowest tier are for counting only.
         return replace(process, user=None if survey.tier is Tier.COUNTS else process.user)
 
-    return [host.reading.with_processes(told) for host in survey.hosts if host.reading]
+    def with_owner(gpu: Gpu) -> Gpu:
+        if survey.tier is not Tier.COUNTS or gpu.allocation.user is None:
+            return gpu
+        return replace(gpu, allocation=replace(gpu.allocation, user=None))
+
+    readings = [host.reading.with_processes(told) for host in survey.hosts if host.reading]
+    return [replace(reading, gpus=tuple(map(with_owner, reading.gpus))) for reading in readings]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpumon_static.model import Gpu
+from gpumon_static.model import Allocated, Gpu
 from gpumon_static.rules import marked
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.survey import STATES, Place, SurveyedHost
@@ -24,6 +24,8 @@ GPU_FAMILIES = {
     "gpumon_gpu_power_limit_watts": "Power limit.",
     "gpumon_gpu_processes": "Processes on the GPU and its slices.",
     "gpumon_gpu_fault": "1 for each fault that the GPU has, by rule.",
+    "gpumon_gpu_allocated": "1 if Slurm has given the GPU to a job, 0 if not.",
+    "gpumon_gpu_job_end_timestamp_seconds": "When that job ends at the latest.",
     "gpumon_gpu_faults": "How many faults the GPU has.",
 }
 SLICE_FAMILIES = {
@@ -60,6 +62,10 @@ def _of_gpu(host: SurveyedHost, gpu: Gpu, labels: dict[str, str]) -> Iterator[Sa
     yield "gpumon_gpu_power_watts", labels, gpu.power_w
     yield "gpumon_gpu_power_limit_watts", labels, gpu.power_limit_w
     yield "gpumon_gpu_processes", labels, len(gpu.all_processes) if gpu.processes_known else None
+    given = gpu.allocation
+    if given.allocated in (Allocated.YES, Allocated.NO):
+        yield "gpumon_gpu_allocated", labels, float(given.allocated is Allocated.YES)
+    yield "gpumon_gpu_job_end_timestamp_seconds", labels, given.ends_at.timestamp() if given.ends_at else None
     rules = dict.fromkeys(fault.rule for fault in marked(gpu.faults))
     for rule in rules:
         yield "gpumon_gpu_fault", labels | {"rule": rule}, 1

@@ -20,6 +20,8 @@ MODULES = (
     "times.py",
     "survey/__init__.py",
     "survey/offers.py",
+    "survey/slurm/__init__.py",
+    "survey/slurm/when.py",
     "terminal/__init__.py",
     "terminal/amounts.py",
     "terminal/free.py",

@@ -22,6 +22,7 @@ from gpumon_static.times import utc_text
 
 if TYPE_CHECKING:
     from gpumon_static.model import Gpu
+    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 VERSION = 1
 SSH_PORT = 22
@@ -43,6 +44,7 @@ def document(survey: Survey) -> dict[str, Any]:
         "refresh_s": survey.refresh_s,
         "users": survey.tier.value,
         "totals": _totals(survey.hosts),
+        "slurm": [_cluster(report) for report in survey.clusters],
         "hosts": [_host(host, survey.tier) for host in survey.hosts],
         "jobs": None if survey.tier is Tier.COUNTS else [_job(job) for job in find_jobs(survey).all],
     }
@@ -73,6 +75,8 @@ def _host(host: SurveyedHost, tier: Tier) -> dict[str, Any]:
         "state": host.state,
         "until": host.config.until.isoformat() if host.state and host.config.until else None,
         "ssh_port": port if port != SSH_PORT else None,
+        "run": host.config.run,
+        "slurm": _node(reading) if reading and reading.node.node else None,
         "status": reading.status.value if reading else None,
         "error": reading.error if reading else None,
         "fetched_at": _time(reading.fetched_at) if reading else None,
@@ -83,6 +87,47 @@ def _host(host: SurveyedHost, tier: Tier) -> dict[str, Any]:
         "gpus_expected": host.config.gpus,
         "machine": _machine(reading) if reading and reading.ok else None,
         "gpus": [_gpu(host, gpu, tier) for gpu in host.gpus],
+    }
+
+
+def _cluster(report: ClusterReport) -> dict[str, Any]:
+    return {
+        "name": report.name,
+        "status": report.status.value,
+        "error": report.error,
+        "asked_at": _time(report.asked_at),
+        "version": report.version,
+        "nodes": report.nodes,
+        "jobs": report.jobs,
+        "waiting": [
+            {"kind": one.kind, "gpus": one.gpus, "jobs": one.jobs, "oldest_at": _time(one.oldest_at)}
+            for one in report.waiting
+        ],
+    }
+
+
+def _node(reading: HostReading) -> dict[str, Any]:
+    node = reading.node
+    return {
+        "node": node.node,
+        "state": node.state,
+        "reason": node.reason,
+        "takes_jobs": node.takes_jobs,
+        "kind": node.kind,
+    }
+
+
+def _allocation(gpu: Gpu, tier: Tier) -> dict[str, Any] | None:
+    given = gpu.allocation
+    if given.allocated is None:
+        return None
+    return {
+        "allocated": given.allocated.value,
+        "job": given.job,
+        "job_name": given.job_name,
+        "user": given.user if tier is not Tier.COUNTS else None,
+        "started_at": _time(given.started_at),
+        "ends_at": _time(given.ends_at),
     }
 
 
@@ -130,6 +175,7 @@ def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
         "mig_mode": gpu.mig_mode,
         "faults": [_fault(fault) for fault in gpu.faults],
         **_people(gpu.processes, gpu.processes_known, tier),
+        "slurm": _allocation(gpu, tier),
         "slices": [_slice(place, place.mig, tier) for place in cut if place.mig],
     }
 
@@ -160,6 +206,8 @@ def _job(job: Job) -> dict[str, Any]:
         "utilization": job.utilization,
         "memory_mib": job.memory_mib,
         "since": _time(job.since),
+        "gpus_unused": len(job.unused),
+        "ends_at": _time(job.ends_at),
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from gpumon_static import __version__
 from gpumon_static.publish.exports.gpu_metrics import GPU_FAMILIES, SLICE_FAMILIES, gpu_samples
+from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.survey import Survey, SurveyedHost
 
@@ -43,10 +44,16 @@ FAMILIES = {
     "gpumon_host_swap_used_bytes": "Swap in use.",
     "gpumon_host_swap_total_bytes": "Swap of the host.",
     "gpumon_host_uptime_seconds": "Time since the host was booted.",
+    "gpumon_host_takes_jobs": "1 if Slurm starts jobs of everybody on the host, 0 if not.",
     "gpumon_host_filesystem_used_bytes": "Disk space in use, by mount point.",
     "gpumon_host_filesystem_size_bytes": "Disk space, by mount point.",
     **GPU_FAMILIES,
     **SLICE_FAMILIES,
+    "gpumon_slurm_up": "1 if the Slurm answered, 0 if it failed.",
+    "gpumon_slurm_last_fetch_timestamp_seconds": "When the Slurm was last asked.",
+    "gpumon_slurm_gpus_waiting": "GPUs that pending jobs wait for, by Slurm's kind (empty: any).",
+    "gpumon_slurm_jobs_waiting": "Pending jobs that wait for GPUs, by Slurm's kind.",
+    "gpumon_slurm_oldest_waiting_timestamp_seconds": "When the oldest of these jobs was submitted.",
     "gpumon_users": "Users with a process on a GPU.",
     "gpumon_user_gpus": "GPUs and slices on which the user has a process; a shared one counts for each.",
     "gpumon_user_gpu_memory_bytes": "GPU memory that the user's processes hold.",
@@ -74,7 +81,21 @@ def _samples(survey: Survey) -> Iterator[Sample]:
     for host in survey.hosts:
         yield from _host_samples(host)
         yield from gpu_samples(host)
+    for report in survey.clusters:
+        yield from _slurm_samples(report)
     yield from _user_samples(survey)
+
+
+def _slurm_samples(report: ClusterReport) -> Iterator[Sample]:
+    labels = {"slurm": report.name}
+    yield "gpumon_slurm_up", labels, float(report.ok)
+    yield "gpumon_slurm_last_fetch_timestamp_seconds", labels, report.asked_at.timestamp()
+    for one in report.waiting:
+        of_kind = labels | {"kind": one.kind or ""}
+        yield "gpumon_slurm_gpus_waiting", of_kind, one.gpus
+        yield "gpumon_slurm_jobs_waiting", of_kind, one.jobs
+        oldest = one.oldest_at.timestamp() if one.oldest_at else None
+        yield "gpumon_slurm_oldest_waiting_timestamp_seconds", of_kind, oldest
 
 
 def _host_samples(host: SurveyedHost) -> Iterator[Sample]:
@@ -96,6 +117,8 @@ def _host_samples(host: SurveyedHost) -> Iterator[Sample]:
     yield "gpumon_host_info", labels | about, 1
     yield "gpumon_host_last_fetch_timestamp_seconds", labels, reading.fetched_at.timestamp()
     yield "gpumon_host_fetch_duration_seconds", labels, reading.fetch_seconds
+    if reading.node.takes_jobs is not None:
+        yield "gpumon_host_takes_jobs", labels, float(reading.node.takes_jobs)
     if reading.ok:
         yield "gpumon_host_gpus", labels, len(reading.gpus)
         yield from _machine_samples(host, labels)

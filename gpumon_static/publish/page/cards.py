@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.bounds.vendors import vendor_of
-from gpumon_static.publish.page.records import Bar, Card, Holder, Kind, Numbers
+from gpumon_static.publish.page.records import Bar, Card, Holder, Kind, Numbers, Since
 from gpumon_static.publish.page.tooltips import SHARED, build_tooltip
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
+from gpumon_static.rules import marked
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.names import short_model, slice_model
-from gpumon_static.survey.owners import by_owner
+from gpumon_static.survey.owners import USER_LETTERS, by_owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.state import State, ghost_mib
-from gpumon_static.text import DASH, count
-from gpumon_static.times import duration
+from gpumon_static.text import DASH, clip, count
+from gpumon_static.times import duration, utc_text
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
@@ -47,7 +49,7 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Seque
         index=place.index,
         model=slice_model(mig, gpu) if mig else short_model(gpu.name),
         kind=KIND_OF[place.state],
-        word=place.state.value,
+        word=place.word,
         utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
         memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
         holder=_holder(place, tier, host.busy, owners, longest),
@@ -55,7 +57,18 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Seque
         numbers=_numbers(place, owners, longest),
         fault=_fault(gpu) if gpu.faults else "",
         shared=SHARED if gpu.memory_shared else "",
+        ends=_ends(place),
     )
+
+
+def _ends(place: Place) -> Since | None:
+    at = None if place.mig else place.gpu.allocation.ends_at
+    return ends_words(at) if at else None
+
+
+def ends_words(at: datetime) -> Since:
+    """In UTC, as all times are written; the browser shows the reader's."""
+    return Since(f"ends by {at.astimezone(UTC):%H:%M} UTC", utc_text(at))
 
 
 def _fault(gpu: Gpu) -> str:
@@ -70,18 +83,29 @@ def _memory_bar(used_mib: float | None, total_mib: float | None) -> Bar:
 
 
 def _numbers(place: Place, owners: Owners, longest: int | None) -> Numbers:
+    will_be_free = place.takes_jobs and not place.mig and not marked(place.gpu.faults)
+    ends_at = place.gpu.allocation.ends_at if will_be_free else None
     return Numbers(
         utilization=place.utilization,
         used_mib=place.memory_used_mib,
         total_mib=place.memory_total_mib,
-        owners=tuple([who.name for who, _ in owners]),
+        owners=_names(place, owners),
         runtime_s=longest,
         temperature_c=place.gpu.temperature_c,
         power_w=place.gpu.power_w,
         device=place.device if place.device != place.index else None,
         environment=vendor_of(place.gpu.vendor).environment,
         is_offered=place.is_offered,
+        ends_at=int(ends_at.timestamp()) if ends_at else None,
     )
+
+
+def _names(place: Place, owners: Owners) -> tuple[str, ...]:
+    """Of its processes; without any, of the Slurm job that has it."""
+    of_job = place.gpu.allocation.user
+    if place.is_allocated_only and of_job:
+        return (clip(of_job, USER_LETTERS),)
+    return tuple([who.name for who, _ in owners])
 
 
 def _longest(processes: Iterable[Process]) -> int | None:
@@ -89,6 +113,9 @@ def _longest(processes: Iterable[Process]) -> int | None:
 
 
 def _holder(place: Place, tier: Tier, busy: BusyConfig, owners: Owners, longest: int | None) -> Holder:
+    if place.is_allocated_only:
+        of_job = place.gpu.allocation.user if tier is not Tier.COUNTS else None
+        return Holder(clip(of_job or "a Slurm job", USER_LETTERS), of_job is not None, more="", runtime="")
     if not owners:
         ghost = ghost_mib(place.gpu, place.cut, busy)
         held = f"{memory(ghost)} held by no process" if ghost else _nobody(place)

@@ -3,7 +3,8 @@
     {"models": [["A100 80G", "NVIDIA A100-SXM4-80GB", "CUDA_VISIBLE_DEVICES="]], "users": ["Alice"],
      "owners": [["Alice", 1]], "programs": ["python"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
     HOST     [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, what speaks against it,
-              seconds that its reading is older than the newest, [GPU, ...]]
+              seconds that its reading is older than the newest, [GPU, ...],
+              what srun's options are made of, only where programs are started so]
     GPU      [index, kind, model, utilization %, used MiB, total MiB, users, runtime s, °C, W, is offered,
               what chooses it where that is not the index, as the UUID of a slice, or 0, DETAIL]
     DETAIL   [UUID, fan %, limit W, [PROCESS, ...], sentence in their place, [[label, fact], ...],
@@ -12,6 +13,7 @@
     PROCESS  [PID, owner, program, MiB, runtime s, job, has ended, command line]
     MORE     [processes, users, [[owner, MiB, is at least that, processes], ...]], where not all are listed
 
+`ends`, only with Slurm: anchors of cards to the seconds since 1970 at which their job ends at the latest.
 `model`, `users`, `owner` and `program` are places in the lists above; on a page without names `users` is how
 many there are. What is empty at the end of a DETAIL or PROCESS is left out. assets/data.js and details.js
 read it and are the only other places that know the order.
@@ -64,12 +66,14 @@ class _Lists:
 def page_data(page: Page) -> str:
     lists = _Lists()
     hosts = [_host(host, lists, tells_names=page.tells_names) for host in page.hosts]
+    ends = {c.anchor: c.numbers.ends_at for host in page.hosts for c in host.cards if c.numbers.ends_at}
     data = {
         "models": list(lists.models),
         "users": list(lists.users),
         "owners": [[name, int(is_name)] for name, is_name in lists.owners],
         "programs": list(lists.programs),
         "logins": {name: page.logins[name] for name in lists.users if name in page.logins},
+        **({"ends": ends} if ends else {}),
         "hosts": hosts,
     }
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
@@ -88,6 +92,7 @@ def _host(host: HostView, lists: _Lists, *, tells_names: bool) -> list[Any]:
         host.room.against,
         host.room.behind_s,
         [_gpu(card, lists, tells_names) for card in host.cards],
+        *([host.room.slurm] if host.room.slurm else []),
     ]
 
 

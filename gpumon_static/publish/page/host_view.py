@@ -24,7 +24,7 @@ from gpumon_static.publish.page.records import (
 from gpumon_static.publish.page.words import memory_of, moment, percent, share
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.jobs import Jobs
-from gpumon_static.survey.offers import against_host, load_per_cpu, ram_free_mib
+from gpumon_static.survey.offers import against_host, can_paste, load_per_cpu, ram_free_mib
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.totals import total
 from gpumon_static.text import clip, split_name
@@ -87,7 +87,7 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         machine=_machine(reading.machine) if reading else (),
         meters=_meters(reading.machine) if reading else (),
         room=_room(host, frame.survey.latest),
-        faults=tuple(clip(fault, FAULT_LETTERS) for fault in host.faults),
+        faults=tuple(clip(fault, FAULT_LETTERS) for fault in (host.slurm_words, *host.faults) if fault),
         reading_note=clip(reading.note, REASON_LETTERS) if reading and reading.note else None,
         gpu_faults=_gpu_faults(anchor, name, host.gpus),
         read_at=_own_time(reading, frame.survey),
@@ -159,7 +159,16 @@ def _room(host: SurveyedHost, latest: datetime | None) -> Room:
         ram_free_mib=ram_free_mib(machine.ram_total_mib, machine.ram_used_mib),
         against=against_host(disks, host.faults),
         behind_s=int(latest.timestamp()) - int(reading.fetched_at.timestamp()) if reading and latest else 0,
+        slurm=_slurm(host),
     )
+
+
+def _slurm(host: SurveyedHost) -> tuple[str, str] | None:
+    """What the options of srun are made of."""
+    node = host.reading.node if host.reading else None
+    if host.config.run != "slurm" or node is None or not can_paste(node.node):
+        return None
+    return f"gpu:{node.kind}" if can_paste(node.kind) else "gpu", node.node or ""
 
 
 def _gpu_faults(anchor: str, host: str, gpus: Iterable[Gpu]) -> tuple[Attention, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from gpumon_static.publish.page.cards import ends_words
 from gpumon_static.publish.page.records import Since
 from gpumon_static.publish.page.thing_records import JobRow
 from gpumon_static.publish.page.words import memory, percent
@@ -34,4 +35,6 @@ def _row(job: Job, now: datetime) -> JobRow:
         utilization=percent(job.utilization),
         memory=memory(job.memory_mib),
         since=Since(since_words(job.since, now), utc_text(job.since)) if job.since else None,
+        unused=len(job.unused),
+        ends=ends_words(job.ends_at) if job.ends_at else None,
     )

@@ -155,6 +155,8 @@ class Numbers(NamedTuple):
     """What chooses devices for a program, and differs by vendor: an assignment without its value."""
     is_offered: bool
     """Free, healthy, and something can be run on it."""
+    ends_at: int | None = None
+    """When its Slurm job ends at the latest, in seconds since 1970; only where it can be offered then."""
 
 
 class Since(NamedTuple):
@@ -202,6 +204,8 @@ class Card:
     since: Since | None = None
     ribbon: str = ""
     """The last 24 hours, as runs of slots in one state: f12b40, free for 12, then busy for 40."""
+    ends: Since | None = None
+    """By when its Slurm job ends at the latest; shown in the place of `since`."""
 
     @property
     def levels(self) -> str:
@@ -216,8 +220,22 @@ class Card:
         return self.word
 
     @property
+    def is_allocated(self) -> bool:
+        """A Slurm job has it, and no process is seen."""
+        return self.word == "allocated"
+
+    @property
+    def clock(self) -> tuple[str, str] | None:
+        """The class and the time of the last line, where that is a time of day, for the reader's own zone."""
+        if self.ends and self.ends.iso:
+            return "ends", self.ends.iso
+        return ("since", self.since.iso) if self.since and self.since.iso else None
+
+    @property
     def when(self) -> str:
         """The last line: its state in words, and for how long or since when."""
+        if self.ends:
+            return f"{self.word}, {self.ends.text}" if self.is_allocated else self.ends.text
         if self.kind not in TAKEN_KINDS or self.holder.is_nobody:
             return self.since.text if self.since else self.holder.text
         if self.since:
@@ -265,6 +283,8 @@ class Room:
     """Whatever is asked: full disks, faults of the host."""
     behind_s: int = field(default=0, repr=False)
     """Its reading is older than the newest by this; it differs from run to run, and changes no card."""
+    slurm: tuple[str, str] | None = None
+    """`gpu:a100` and the node, where programs are started with srun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,6 +484,8 @@ class Page:
     health: HealthView | None = None
     things: str = "{}"
     """JSON for the panels of the browser, escaped for a script element."""
+    demand: tuple[str, ...] = ()
+    """What Slurm's pending jobs wait for, a line per cluster and kind of GPU."""
 
     @property
     def is_crowd(self) -> bool:

@@ -23,6 +23,9 @@ class JobRow:
     utilization: Quantity
     memory: Quantity
     since: Since | None
+    unused: int = 0
+    """Of its GPUs, those that Slurm has given it and where it has no process."""
+    ends: Since | None = None
 
 
 @dataclass(frozen=True, slots=True)

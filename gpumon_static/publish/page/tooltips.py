@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from itertools import islice
 
 from gpumon_static import rules
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.config.settings import BusyConfig
-from gpumon_static.model import GONE, Gpu, MigDevice, Process
+from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process
 from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Tooltip, UserRow
 from gpumon_static.publish.page.words import memory
 from gpumon_static.survey.jobs import Job
@@ -47,6 +48,7 @@ def build_tooltip(
         power_limit_w=gpu.power_limit_w,
         facts=(
             *_job_facts(jobs),
+            *_slurm_facts(gpu, tier),
             *_own_number(gpu),
             *_slice_facts(gpu, mig, tier),
             *_ghost_facts(gpu, cut, busy),
@@ -141,4 +143,21 @@ def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
         facts.append(Fact("Memory shared with", f"slice {numbers}{rest}"))
     if cut:
         facts.append(Fact("Utilization", "not reported per slice"))
+    return facts
+
+
+def _slurm_facts(gpu: Gpu, tier: Tier) -> list[Fact]:
+    """The Slurm job that has it."""
+    given = gpu.allocation
+    if given.allocated is Allocated.UNKNOWN:
+        return [Fact("Slurm", "does not report whether a job has it")]
+    if given.allocated is not Allocated.YES:
+        return []
+    who = f"of {given.user}" if given.user and tier is not Tier.COUNTS else ""
+    named = f"({given.job_name})" if given.job_name else ""
+    told = " ".join(filter(None, (given.job, named, who))) or "yes"
+    facts = [Fact("Slurm job", clip(told, TEXT_LETTERS))]
+    if given.ends_at:
+        at = given.ends_at.astimezone(UTC)
+        facts.append(Fact("Ends by", f"{at.day} {at:%b %H:%M} UTC at the latest"))
     return facts

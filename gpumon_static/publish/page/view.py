@@ -6,7 +6,7 @@ Hosts are built in host_view.py, their cards in cards.py, tooltips in tooltips.p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,14 @@ from gpumon_static.survey.faults import usual_drivers
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.shown_names import logins_of
-from gpumon_static.survey.survey import build_survey
+from gpumon_static.survey.slurm.demand import demand_lines
+from gpumon_static.survey.survey import Survey, build_survey
 from gpumon_static.text import clip
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config, PageConfig
     from gpumon_static.store.history.timelines import Past
+    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 MOST_ATTENTION = 8
 SHORT_FAULT_LETTERS = 60
@@ -45,13 +47,14 @@ def build_page(
     key: bytes = b"",
     past: Past | None = None,
     reports: Sequence[str] = (),
+    clusters: Sequence[ClusterReport] = (),
 ) -> Page:
     """`spec`: which of the config's pages, index.html by default; `key`: for pseudonyms.
 
     `reports`: the months that have one.
     """
     spec = spec or config.pages[0]
-    survey = build_survey(readings, config, now, spec, key)
+    survey = build_survey(readings, config, now, spec, key, clusters)
     shown = [host.reading for host in survey.hosts if host.reading]
     drivers = usual_drivers(survey.hosts, config.site.ignore_faults)
     who = namer(survey.tier, key, config.users)
@@ -61,7 +64,7 @@ def build_page(
     frame = Frame(survey, drivers, history, jobs)
     views = [build_host(host, anchors[host.name], frame) for host in survey.hosts]
     headline = build_headline(survey)
-    attention = _attention(views)
+    attention = (*_slurm_attention(survey), *_attention(views))
     latest = survey.latest
     data_time = moment(latest, now, survey.stale_after_s) if latest else None
     tells_names = survey.tier is not Tier.COUNTS
@@ -94,7 +97,16 @@ def build_page(
         reports=tuple(sorted(reports, reverse=True)),
         health=build_health(survey, views, history, config.site.ignore_faults),
         things=things_data(survey, jobs.all, usage, events, history),
+        demand=tuple(demand_lines(survey.clusters, now)),
     )
+
+
+def _slurm_attention(survey: Survey) -> Iterator[Attention]:
+    """A Slurm that did not answer: its facts are missing on all cards."""
+    for report in survey.clusters:
+        told = report.error or report.status.value if not report.ok else report.note
+        if told:
+            yield Attention("health", report.name, clip(told, SHORT_FAULT_LETTERS))
 
 
 def _attention(views: Iterable[HostView]) -> tuple[Attention, ...]:

@@ -14,6 +14,7 @@ models and users are numbers that stand in one table each. What is not known is 
     latest      of each GPU: its last sample, how far its time is counted, since when it is as it is
     supply_last what the last run saw of each model, in all hosts (group 0) and in each group; models that
                 people call the same, as supply_models has it, count as the first of them
+    allocated_last  GPUs that Slurm had given to a job in their last sample: whose, and whether idle
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ SUPPLY_SUMS = "counted_s judged_s none_s two_s four_s eight_s free_s busy_s held
 SUPPLY_MAXES = "gpus host_gpus".split()
 MACHINE_SUMS = "cpu_n cpu_sum ram_n ram_sum disk_n disk_sum load_n load_sum up_s down_s".split()
 MACHINE_MAXES = "cpu_max ram_max disk_max load_max".split()
+ALLOCATED_SUMS = "allocated_s idle_s".split()
 
 
 def _rollup(name: str, unit: str, keys: str, sums: Sequence[str], maxes: Sequence[str], kind: str) -> str:
@@ -125,7 +127,14 @@ FOURTH = (
 )
 """The hosts around the GPUs, and events. When hosts answered is taken from what their GPUs' days have."""
 
-MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND, THIRD, FOURTH]
+ALLOCATED_TABLES = (
+    """CREATE TABLE allocated_last (
+        gpu INTEGER PRIMARY KEY, at INTEGER NOT NULL, user INTEGER NOT NULL, is_idle INTEGER NOT NULL)""",
+    *(_rollup("allocated", unit, "user gpu", ALLOCATED_SUMS, (), "REAL") for unit in ("hour", "day")),
+)
+"""What Slurm had given to jobs: allocated.py fills these tables."""
+
+MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND, THIRD, FOURTH, ALLOCATED_TABLES]
 """What leads from version 0, an empty file, to 1, from 1 to 2 and so on. Once released, it stays as it is."""
 
 

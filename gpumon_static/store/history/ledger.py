@@ -25,6 +25,7 @@ from gpumon_static.store.history.observed import (
 )
 from gpumon_static.store.history.rollups import HOUR, LATE, Tally, Use, save, stands_until
 from gpumon_static.store.history.supply_count import SupplyNaming, open_supply
+from gpumon_static.store.slurm.allocated import AllocatedCount
 
 BRIDGE_S = HOUR
 """Who is seen in the same state before and after a pause of this length was so all the time."""
@@ -74,7 +75,7 @@ class Ledger:
     ) -> None:
         """`raw_from`: of older samples only the sums are kept. `latest`: instead of what the database has.
 
-        `naming`: for the supply, which is counted in whole runs; an import has none.
+        `naming`: for the supply, which is counted in whole runs; an import has none, nor what Slurm reports.
         """
         self.names = names
         self.tally = Tally()
@@ -99,6 +100,7 @@ class Ledger:
         """The hosts of this run."""
         self._machines = MachineCount(connection)
         self._supply = open_supply(connection, naming, interval_s) if naming else None
+        self._allocated = AllocatedCount(connection, interval_s) if naming else None
 
     def host_of_all(self, uuids: set[str]) -> str | None:
         """The one host that had just these GPUs when it was last seen."""
@@ -182,7 +184,12 @@ class Ledger:
         if at >= self._raw_from:
             self._samples.append((at, gpu.id, seen.state, crew, *seen.values))
         self._add_to_pool(gpu, at, seen)
+        if self._allocated:
+            self._allocated.add(gpu.id, at, seen, self._owner(seen.allocated_to))
         return True
+
+    def _owner(self, name: str | None) -> int | None:
+        return None if name is None else self.names.members(self.names.crew((name,)))[0]
 
     def count(self, gpu: KnownGpu, row: Latest, at: int) -> None:
         """The time since the last sample, as far as that stands for it."""
@@ -214,6 +221,8 @@ class Ledger:
         self._machines.save()
         if self._supply is not None:
             self._supply.save()
+        if self._allocated:
+            self._allocated.save()
 
     def _missing(self, host: int) -> list[int]:
         """What was there, is not now, and was not found elsewhere."""

@@ -37,6 +37,8 @@ class Observed(NamedTuple):
     """Empty unless it is taken."""
     values: Values
     memory_total: int | None
+    allocated_to: str | None = None
+    """The owner of the Slurm job that has it; empty: an unknown one; None: no job is known to have it."""
 
 
 class MachineValues(NamedTuple):

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpumon_static.bounds.tables import INDEX, MEMORY, PERCENT, POWER, TEMPERATURE
-from gpumon_static.store.history.database import USER_SUMS
+from gpumon_static.store.history.database import ALLOCATED_SUMS, USER_SUMS
 from gpumon_static.store.history.rollups import DAY, HOUR
+from gpumon_static.store.slurm import allocated
+from gpumon_static.store.slurm.allocated import AllocatedTime
 from gpumon_static.text import natural_key, one_line
 
 _USER_COLUMNS = " ".join(USER_SUMS)
@@ -45,6 +47,10 @@ class UserUse:
     held_s: float
     efficiency: float | None
     """Mean utilization in percent, while held."""
+    allocated_s: float = 0.0
+    """Given to jobs of the user by Slurm."""
+    allocated_idle_s: float = 0.0
+    """Of that, not computing."""
 
     @property
     def total_s(self) -> float:
@@ -105,9 +111,13 @@ def users(connection: sqlite3.Connection, asked: Period, part: Naming | None = N
         total = sums[user, where]
         for place, number in enumerate(numbers):
             total[place] += number
+    given = _allocated(connection, asked, part)
+    for key in given:
+        sums[key]
+    none = AllocatedTime(0.0, 0.0)
     used = [
-        UserUse(user, where, busy, held, worked / measured if measured else None)
-        for (user, where), (busy, held, worked, measured) in sums.items()
+        UserUse(*key, busy, held, worked / measured if measured else None, *given.get(key, none))
+        for key, (busy, held, worked, measured) in sums.items()
     ]
     return sorted(used, key=lambda use: (-use.total_s, use.user, use.part or ""))
 
@@ -118,26 +128,45 @@ def names_of(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     return {number: one_line(name) or "" for number, name in rows}
 
 
-def _rows_by_user(connection: sqlite3.Connection, asked: Period) -> Iterator[tuple[Any, ...]]:
+def _allocated(
+    connection: sqlite3.Connection, asked: Period, part: Naming | None
+) -> dict[tuple[str, str | None], AllocatedTime]:
+    if not allocated.is_known(connection):
+        return {}
+    columns = " ".join(ALLOCATED_SUMS)
+    if part is None:
+        return allocated.summed(_rows_by_user(connection, asked, "allocated", columns))
+    return allocated.summed(_rows_by_part(connection, asked, part, "allocated", columns))
+
+
+def _rows_by_user(
+    connection: sqlite3.Connection, asked: Period, name: str = "user", columns: str = _USER_COLUMNS
+) -> Iterator[tuple[Any, ...]]:
     """In the order of the tables, so that nothing has to be sorted: a month of 8,000 GPUs is 240,000 rows."""
     names = names_of(connection, "users")
-    for table, unit, low, high in _tables("user", asked):
+    for table, unit, low, high in _tables(name, asked):
         rows = connection.execute(
-            f"SELECT user, {_summed(_USER_COLUMNS)} FROM {table}"  # noqa: S608
+            f"SELECT user, {_summed(columns)} FROM {table}"  # noqa: S608
             f" WHERE {unit} >= ? AND {unit} < ? GROUP BY {unit}, user",
             (low, high),
         )
         yield from ((names[user], None, *numbers) for user, *numbers in rows)
 
 
-def _rows_by_part(connection: sqlite3.Connection, asked: Period, part: Naming) -> Iterator[tuple[Any, ...]]:
+def _rows_by_part(
+    connection: sqlite3.Connection,
+    asked: Period,
+    part: Naming,
+    name: str = "user",
+    columns: str = _USER_COLUMNS,
+) -> Iterator[tuple[Any, ...]]:
     """Summed up by number; the names come last, for what is left."""
     names = names_of(connection, "users")
     hosts = dict(connection.execute("SELECT id, name FROM hosts"))
     models = names_of(connection, "models")
-    for table, unit, low, high in _tables("user", asked):
+    for table, unit, low, high in _tables(name, asked):
         rows = connection.execute(
-            f"SELECT user, host, model, {_summed(_USER_COLUMNS)} FROM {table}"  # noqa: S608
+            f"SELECT user, host, model, {_summed(columns)} FROM {table}"  # noqa: S608
             f" JOIN gpus ON gpus.id = gpu WHERE {unit} >= ? AND {unit} < ? GROUP BY user, host, model",
             (low, high),
         )

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gpumon_static.store.history.database import (
+    ALLOCATED_SUMS,
     GPU_MAXES,
     GPU_SUMS,
     MACHINE_MAXES,
@@ -50,7 +51,8 @@ USER_ROLLUP = Rollup("user", ("user", "gpu"), USER_SUMS, ())
 POOL_ROLLUP = Rollup("pool", ("host", "model"), POOL_SUMS, POOL_MAXES)
 SUPPLY_ROLLUP = Rollup("supply", ("model", "host_group"), SUPPLY_SUMS, SUPPLY_MAXES)
 MACHINE_ROLLUP = Rollup("machine", ("host",), MACHINE_SUMS, MACHINE_MAXES)
-ROLLUPS = (GPU_ROLLUP, USER_ROLLUP, POOL_ROLLUP, SUPPLY_ROLLUP, MACHINE_ROLLUP)
+ALLOCATED_ROLLUP = Rollup("allocated", ("user", "gpu"), ALLOCATED_SUMS, ())
+ROLLUPS = (GPU_ROLLUP, USER_ROLLUP, POOL_ROLLUP, SUPPLY_ROLLUP, MACHINE_ROLLUP, ALLOCATED_ROLLUP)
 
 SumRow = list[Any]
 """Keys, sums, then largest values, in the order of the table's columns."""
@@ -250,7 +252,7 @@ def forget_from(connection: sqlite3.Connection, hour: int) -> None:
     for table in ("samples", "spans", "pool_runs", "machine_runs", "events", "runs"):
         connection.execute(f"DELETE FROM {table} WHERE at >= ?", (at,))  # noqa: S608
     # The next run has nothing to continue from: the time up to it is unknown.
-    for table in ("supply_last", "machine_last"):
+    for table in ("supply_last", "machine_last", "allocated_last"):
         connection.execute(f"DELETE FROM {table} WHERE at >= ?", (at,))  # noqa: S608
     for rollup in ROLLUPS:
         connection.execute(f"DELETE FROM {rollup.name}_hours WHERE hour >= ?", (hour,))  # noqa: S608

@@ -1,0 +1,38 @@
+"""Ask the whole lab: its hosts and its Slurm at the same time, in one run, joined to one set of readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpumon_static.collect.engines.ask import OnReading, ask
+from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.slurm.join import join
+from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.model import HostReading
+from gpumon_static.text import Say
+from gpumon_static.times import Clock
+
+
+@dataclass(frozen=True)
+class LabReadings:
+    hosts: list[HostReading]
+    """In the order in which they were to be asked."""
+    slurm: list[HostReading]
+    """One for each cluster of the config, whether it answered or not."""
+
+
+def ask_lab(
+    config: Config,
+    hosts: Iterable[HostConfig],
+    clock: Clock,
+    *,
+    on_reading: OnReading = lambda _: None,
+    say: Say = lambda _: None,
+) -> LabReadings:
+    """Exactly one reading per host, and one per cluster, by the deadline. Raises as `ask` does."""
+    asked = tuple(cluster.asked for cluster in config.clusters)
+    factory = ReaderFactory(config.path, (*asked, *hosts), clock)
+    readings = ask(factory, config.fetch, on_reading=on_reading, say=say)
+    slurm, others = readings[: len(asked)], readings[len(asked) :]
+    return LabReadings(join(others, {reading.host: reading for reading in slurm}, config), slurm)

@@ -1,0 +1,188 @@
+"""Slurm's answers joined to the readings: which job has which GPU, until when, which host takes jobs.
+
+That a GPU is given to a job is the node's own word. Which job it is: by the job id in the cgroup of its
+processes first; by Slurm's number of the GPU only where it has no process, because nvidia-smi may count
+differently. What Slurm hides (PrivateData) is unknown, never free.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gpumon_static.config.settings import Config, HostConfig, SlurmCluster
+from gpumon_static.model import (
+    Allocated,
+    Allocation,
+    Gpu,
+    HostReading,
+    JobGpus,
+    NodeState,
+    SlurmAnswer,
+    SlurmJob,
+    SlurmNode,
+)
+
+JOB = "slurm:"
+UNKNOWN = Allocation(Allocated.UNKNOWN)
+FREE = Allocation(Allocated.NO)
+
+
+@dataclass(frozen=True)
+class _OnNode:
+    """A node, and the jobs that have GPUs of it."""
+
+    node: SlurmNode
+    jobs: list[tuple[SlurmJob, JobGpus]] = field(default_factory=list)
+
+
+def join(
+    readings: Sequence[HostReading], answers: Mapping[str, HostReading], config: Config
+) -> list[HostReading]:
+    """`answers`: by the name under which each cluster was asked. One that failed changes no reading."""
+    hosts = {host.name: host for host in config.hosts}
+    joined = {reading.host: reading for reading in readings}
+    for cluster in config.clusters:
+        answered = answers.get(cluster.asked.name)
+        if answered is None or answered.slurm is None:
+            continue
+        nodes = _nodes(answered.slurm)
+        for name in cluster.hosts or joined.keys():
+            if name in joined and (found := _joined(joined[name], hosts.get(name), nodes, cluster)):
+                joined[name] = found
+    return list(joined.values())
+
+
+def node_of(name: str, host: HostConfig | None, answer: SlurmAnswer) -> SlurmNode | None:
+    """The node that is this host."""
+    found = _node(name, host, _nodes(answer))
+    return found.node if found else None
+
+
+def _node(name: str, host: HostConfig | None, nodes: Mapping[str, _OnNode]) -> _OnNode | None:
+    return nodes.get(_short((host and host.slurm) or name))
+
+
+def _nodes(answer: SlurmAnswer) -> dict[str, _OnNode]:
+    """By the node's name and by its host name, without domain."""
+    by_name = {node.name: _OnNode(node) for node in answer.nodes}
+    for job in answer.jobs:
+        for gpus in job.gpus:
+            if gpus.node in by_name:
+                by_name[gpus.node].jobs.append((job, gpus))
+    # Several nodes may run on one host: its name stands for none of them then.
+    hosts = Counter(node.host_name for node in answer.nodes)
+    found = {
+        _short(on_node.node.host_name): on_node
+        for on_node in by_name.values()
+        if on_node.node.host_name and hosts[on_node.node.host_name] == 1
+    }
+    return found | {_short(name): on_node for name, on_node in by_name.items()}
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0].lower()
+
+
+def _joined(
+    reading: HostReading, host: HostConfig | None, nodes: Mapping[str, _OnNode], cluster: SlurmCluster
+) -> HostReading | None:
+    on_node = _node(reading.host, host, nodes)
+    if on_node is None:
+        is_expected = bool(cluster.hosts) or bool(host and host.slurm)
+        # PrivateData hides nodes too.
+        hidden = tuple(replace(gpu, allocation=UNKNOWN) for gpu in reading.gpus)
+        return replace(reading, gpus=hidden) if is_expected else None
+    node = on_node.node
+    about = NodeState(node.name, node.state, node.reason, node.takes_jobs, node.kind)
+    given = _Given(reading.gpus, on_node, cluster)
+    return replace(reading, node=about, gpus=tuple(given.with_allocations()))
+
+
+class _Given:
+    """The GPUs of one host, while they are given to jobs."""
+
+    def __init__(self, gpus: Sequence[Gpu], on_node: _OnNode, cluster: SlurmCluster) -> None:
+        self._gpus = {gpu.index: gpu for gpu in gpus}
+        self._node = on_node.node
+        self._jobs = on_node.jobs
+        self._cluster = cluster
+        self._found: dict[int, Allocation] = {}
+        self._is_clear = not on_node.node.is_shared
+        """It is known of each GPU whether a job has it."""
+
+    def with_allocations(self) -> Iterator[Gpu]:
+        by_process = self._by_process()
+        for job, gpus in self._jobs:
+            left = gpus.count - by_process.pop(job.id, 0)
+            self._by_number(left, gpus.indexes, self._allocation(job))
+        self._hidden(sum(by_process.values()))
+        rest = FREE if self._is_clear else UNKNOWN
+        for gpu in self._gpus.values():
+            found = self._found.get(gpu.index) or (Allocation(Allocated.YES) if _jobs(gpu) else rest)
+            if gpu.slices and not self._is_clear:
+                # Which of its slices are given to a job is not known.
+                found = replace(found, allocated=Allocated.UNKNOWN)
+            yield replace(gpu, allocation=found)
+
+    def _by_process(self) -> dict[str, int]:
+        """Jobs by the cgroups of processes: on how many GPUs each is seen, also those that Slurm hides."""
+        known = {job.id: job for job, _ in self._jobs}
+        seen: dict[str, int] = {}
+        for gpu in self._gpus.values():
+            for number in _jobs(gpu):
+                # A slice is a GPU to Slurm.
+                places = sum(f"{JOB}{number}" in {p.job for p in mig.processes} for mig in gpu.slices) or 1
+                seen[number] = seen.get(number, 0) + places
+            told = [known[number] for number in _jobs(gpu) if number in known]
+            if told:
+                self._found[gpu.index] = self._allocation(max(told, key=_last))
+        return seen
+
+    def _by_number(self, left: int, numbers: Iterable[int], allocation: Allocation) -> None:
+        """Give the GPUs without a process to a job that has more than are seen of it."""
+        # Slurm counts slices as well: its numbers are not those of GPUs then.
+        is_cut = any(gpu.slices for gpu in self._gpus.values())
+        for number in () if is_cut else numbers:
+            gpu = self._gpus.get(self._index(number))
+            if left > 0 and gpu and gpu.index not in self._found and not _works(gpu):
+                self._found[gpu.index] = allocation
+                left -= 1
+        if left > 0:
+            self._is_clear = False
+
+    def _hidden(self, seen: int) -> None:
+        """The GPUs of jobs that Slurm does not show us. `seen`: those on which a process shows such a job."""
+        told = sum(gpus.count for _, gpus in self._jobs)
+        if self._node.gpus_used is None:
+            # An idle node has none in use, and says nothing of it.
+            is_idle = (self._node.state or "").startswith("IDLE")
+            self._is_clear = self._is_clear and (is_idle or bool(self._jobs))
+            return
+        numbers = {number for _, gpus in self._jobs for number in gpus.indexes}
+        hidden = [number for number in self._node.used or () if number not in numbers]
+        self._by_number(self._node.gpus_used - told - seen, hidden, Allocation(Allocated.YES))
+
+    def _index(self, number: int) -> int:
+        """nvidia-smi's index of a GPU, from Slurm's number."""
+        order = self._cluster.order
+        return order[number] if number < len(order) else number
+
+    def _allocation(self, job: SlurmJob) -> Allocation:
+        name = job.name if self._cluster.job_names else None
+        return Allocation(Allocated.YES, job.id, name, job.user, job.started_at, job.ends_at)
+
+
+def _jobs(gpu: Gpu) -> list[str]:
+    """The ids of the Slurm jobs whose processes are on it."""
+    jobs = (p.job for p in gpu.all_processes if p.job and p.job.startswith(JOB) and not p.is_graphics_only)
+    return list(dict.fromkeys(job.removeprefix(JOB) for job in jobs))
+
+
+def _works(gpu: Gpu) -> bool:
+    return any(not process.is_graphics_only for process in gpu.processes)
+
+
+def _last(job: SlurmJob) -> float:
+    return job.ends_at.timestamp() if job.ends_at else float("inf")

@@ -1,0 +1,426 @@
+"""What users get of Slurm: by when, whose, how much; in words, files, history, events and browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpumon_static.config.settings import Config, HistoryConfig
+from gpumon_static.model import Allocated, Allocation, Fault, Gpu, HostReading, NodeState, Status, Waiting
+from gpumon_static.publish.exports.gpus_json import document
+from gpumon_static.publish.exports.metrics import metrics_prom
+from gpumon_static.publish.page.data import page_data
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.view import build_page
+from gpumon_static.store.events import EventMemory
+from gpumon_static.store.history import questions
+from gpumon_static.store.history.database import reading as reading_history
+from gpumon_static.store.history.database import writing
+from gpumon_static.store.history.record import add
+from gpumon_static.store.slurm.slurm_file import ClusterReport
+from gpumon_static.survey.changes import note_changes
+from gpumon_static.survey.jobs import find_jobs
+from gpumon_static.survey.news import tell
+from gpumon_static.survey.offers import Wanted, offers
+from gpumon_static.survey.sightings import sightings
+from gpumon_static.survey.slurm.demand import demand_lines
+from gpumon_static.survey.slurm.nodes import closed_words
+from gpumon_static.survey.slurm.when import estimates
+from gpumon_static.survey.survey import build_survey
+from gpumon_static.terminal import reports
+from tests.browser import OpenPage
+from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process
+from tests.builders import reading as a_reading
+
+NODE = NodeState("gpu-1", "MIXED", None, True, "a100")
+V100: dict[str, Any] = {"name": "Tesla V100-SXM2-32GB", "memory_total_mib": 32768.0}
+
+
+def given(minutes: float | None = 60, user: str | None = "user3", job: str = "7", **more: Any) -> Allocation:
+    """`minutes`: from now until its job ends at the latest."""
+    ends_at = None if minutes is None else NOW + timedelta(minutes=minutes)
+    return Allocation(Allocated.YES, job, user=user, ends_at=ends_at, **more)
+
+
+def idle(index: int = 0, **more: Any) -> Gpu:
+    """Given to a job, without a process."""
+    return gpu(index, allocation=given(**more))
+
+
+def works(index: int = 0, **more: Any) -> Gpu:
+    return busy_gpu(index, processes=(process(user="user3", job="slurm:7"),), allocation=given(**more))
+
+
+def survey_of(*readings: HostReading, **host: Any) -> dict[str, Any]:
+    setup = config(*(host_config(one.host, **host) for one in readings))
+    told: dict[str, Any] = json.loads(json.dumps(document(build_survey(readings, setup, NOW))))
+    return told
+
+
+def at(minutes: float) -> str:
+    return f"{(NOW + timedelta(minutes=minutes)).astimezone():%H:%M}"
+
+
+# By when
+
+
+def words(wanted: Wanted, *readings: HostReading) -> list[str]:
+    return [one.words(NOW) for one in estimates(survey_of(*readings), wanted, NOW)]
+
+
+def test_by_when_enough_gpus_of_a_host_are_free() -> None:
+    lab = [
+        a_reading("vision-01", [works(0, minutes=30), idle(1, minutes=90, user="user4", job="8"), gpu(2)]),
+        a_reading("vision-02", [works(0, minutes=45)]),
+    ]
+    assert words(Wanted(1), *lab)[0] == "1 x A100 80G on vision-01 now"
+    assert words(Wanted(2), *lab) == [
+        f"2 x A100 80G on vision-01 by {at(30)} at the latest (the job of user3 ends)"
+    ]
+    assert words(Wanted(3), *lab) == [
+        f"3 x A100 80G on vision-01 by {at(90)} at the latest (the jobs of user3, user4 end)"
+    ]
+    assert words(Wanted(4), *lab) == []
+
+
+def test_the_earliest_host_comes_first() -> None:
+    lab = [
+        a_reading(name, [works(0, minutes=minutes)]) for name, minutes in (("a", 50), ("b", 20), ("c", 70))
+    ]
+    assert [one.host for one in estimates(survey_of(*lab), Wanted(), NOW)] == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        busy_gpu(0),
+        works(0, minutes=None),
+        replace(works(0), faults=(Fault("ecc-errors"),)),
+        replace(works(0), allocation=Allocation(Allocated.UNKNOWN)),
+    ],
+    ids=["no job", "no limit", "a fault", "hidden"],
+)
+def test_no_time_is_given_where_none_is_known(card: Gpu) -> None:
+    assert words(Wanted(), a_reading("a", [card])) == []
+
+
+def test_a_host_that_takes_no_jobs_is_no_place_to_wait_for() -> None:
+    assert words(Wanted(), a_reading("a", [works(0)], node=replace(NODE, takes_jobs=False))) == []
+
+
+def test_memory_and_model_are_asked_of_what_will_be_free() -> None:
+    lab = [a_reading("a", [works(0, minutes=10), replace(works(1, minutes=20), **V100)])]
+    assert words(Wanted(1, 60_000.0), *lab) == [
+        f"1 x A100 80G on a by {at(10)} at the latest (the job of user3 ends)"
+    ]
+    assert words(Wanted(1, model="V100"), *lab) == [
+        f"1 x V100 32G on a by {at(20)} at the latest (the job of user3 ends)"
+    ]
+    assert words(Wanted(1, 90_000.0), *lab) == []
+
+
+def test_a_job_that_is_over_its_time_ends_now_and_one_of_another_day_has_the_day() -> None:
+    assert f"by {at(0)} at the latest" in words(Wanted(), a_reading("a", [works(0, minutes=-5)]))[0]
+    later = NOW + timedelta(days=2)
+    assert (
+        f"by {later.astimezone():%a %H:%M} at" in words(Wanted(), a_reading("a", [works(0, minutes=2880)]))[0]
+    )
+    later = NOW + timedelta(days=20)
+    assert (
+        f"by {later.astimezone().day} {later.astimezone():%b %H:%M} at"
+        in words(Wanted(), a_reading("a", [works(0, minutes=20 * 1440)]))[0]
+    )
+
+
+def test_gpus_json_of_an_older_release_gives_no_time_and_no_error() -> None:
+    told = survey_of(a_reading("a", [works(0), gpu(1)]))
+    for host in told["hosts"]:
+        del host["slurm"], host["run"]
+        for card in host["gpus"]:
+            del card["slurm"]
+    assert [one.at for one in estimates(told, Wanted(), NOW)] == [None]
+    assert [offer.slurm for offer in offers(told, Wanted(), NOW)] == [None]
+
+
+# Where
+
+
+def test_slurms_options_take_the_place_of_ssh_where_programs_are_started_so() -> None:
+    one = a_reading("vision-01", [gpu(0), gpu(1)], node=NODE)
+    (offer,) = offers(survey_of(one, run="slurm"), Wanted(2), NOW)
+    assert offer.slurm == "--gres=gpu:a100:2 --nodelist=gpu-1"
+    assert offers(survey_of(one), Wanted(2), NOW)[0].slurm is None
+    mixed = replace(one, node=replace(NODE, kind=None))
+    assert offers(survey_of(mixed, run="slurm"), Wanted(), NOW)[0].slurm == "--gres=gpu:1 --nodelist=gpu-1"
+    hostile = replace(one, node=replace(NODE, node="x;rm", kind="a b"))
+    assert offers(survey_of(hostile, run="slurm"), Wanted(), NOW)[0].slurm is None
+
+
+def test_an_allocated_gpu_and_a_drained_host_are_never_offered() -> None:
+    held = a_reading("a", [idle(0)], node=NODE)
+    drained = a_reading("b", [gpu(0)], node=replace(NODE, takes_jobs=False, state="IDLE+DRAIN"))
+    hidden = a_reading("c", [gpu(0, allocation=Allocation(Allocated.UNKNOWN))], node=NODE)
+    told = survey_of(held, drained, hidden)
+    assert [host["gpus"][0]["state"] for host in told["hosts"]] == ["held", "free", "unknown"]
+    assert [host["gpus"][0]["is_usable"] for host in told["hosts"]] == [False, False, False]
+    assert offers(told, Wanted(), NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "told"),
+    [
+        ("IDLE+DRAIN", "disk is full", "drained in Slurm: disk is full"),
+        ("DOWN*+NOT_RESPONDING", None, "down in Slurm"),
+        ("MIXED+RESERVED", None, "reserved in Slurm"),
+        ("IDLE+MAINTENANCE+RESERVED", None, "in maintenance in Slurm"),
+        ("DRAINING", None, "drained in Slurm"),
+        ("BLOCKED", None, "blocked in Slurm"),
+    ],
+)
+def test_a_closed_host_in_words(state: str, reason: str | None, told: str) -> None:
+    assert closed_words(NodeState("n", state, reason, False)) == told
+    assert closed_words(NodeState("n", state, reason, True)) is None
+
+
+# Files
+
+
+REPORTS = (
+    ClusterReport("Slurm on a", NOW, Status.OK, version="23.11", waiting=(Waiting("a100", 6, 3, NOW - timedelta(hours=2)), Waiting(None, 1, 1))),
+    ClusterReport("Slurm on b", NOW, Status.TIMEOUT, "no answer"),
+)  # fmt: skip
+
+
+def test_what_is_waited_for_in_words() -> None:
+    assert list(demand_lines(REPORTS, NOW)) == [
+        "Slurm on a: 3 jobs wait for 6 a100, the oldest for 2 h",
+        "Slurm on a: 1 job waits for 1 GPU",
+    ]
+
+
+def test_metrics_have_allocation_ends_and_demand() -> None:
+    lab = [a_reading("a", [idle(0), gpu(1, allocation=Allocation(Allocated.NO)), gpu(2)], node=NODE)]
+    text = metrics_prom(build_survey(lab, config("a"), NOW, clusters=REPORTS))
+    found = {
+        (
+            sample.name,
+            *sorted(v for k, v in sample.labels.items() if k in ("gpu", "kind", "slurm")),
+        ): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert found["gpumon_gpu_allocated", "0"] == 1
+    assert found["gpumon_gpu_allocated", "1"] == 0
+    assert ("gpumon_gpu_allocated", "2") not in found
+    assert found["gpumon_gpu_job_end_timestamp_seconds", "0"] == (NOW + timedelta(hours=1)).timestamp()
+    assert found["gpumon_host_takes_jobs",] == 1
+    assert (found["gpumon_slurm_up", "Slurm on a"], found["gpumon_slurm_up", "Slurm on b"]) == (1, 0)
+    assert found["gpumon_slurm_gpus_waiting", "Slurm on a", "a100"] == 6
+    assert found["gpumon_slurm_jobs_waiting", "Slurm on a", "a100"] == 3
+    oldest = found["gpumon_slurm_oldest_waiting_timestamp_seconds", "Slurm on a", "a100"]
+    assert oldest == (NOW - timedelta(hours=2)).timestamp()
+
+
+# History
+
+
+def kept(path: Path, runs: Sequence[HostReading], setup: Config) -> None:
+    for number, one in enumerate(runs):
+        when = READ_AT + timedelta(minutes=5 * number)
+        with writing(path) as connection:
+            seen = sightings([replace(one, fetched_at=when)], setup.busy)
+            add(connection, setup, seen, int(when.timestamp()))
+
+
+def test_allocated_gpu_hours_stand_beside_used_ones(tmp_path: Path) -> None:
+    """An hour in which one GPU of two works; then the job is over."""
+    path, setup = tmp_path / "history.db", config("a")
+    running = a_reading("a", [works(0), idle(1)])
+    kept(path, [running] * 12 + [a_reading("a", [gpu(0), gpu(1)])] * 3, setup)
+    start = int(READ_AT.timestamp())
+    with reading_history(path) as connection:
+        asked = questions.Period(start // 3600 * 3600, start + 2 * 3600)
+        (use,) = questions.users(connection, asked)
+        (by_host,) = questions.users(connection, asked, lambda host, _model: host)
+    assert (use.user, use.busy_s, use.held_s) == ("user3", 3600, 3600)
+    assert (use.allocated_s, use.allocated_idle_s) == (7200, 3600)
+    assert (by_host.part, by_host.allocated_s) == ("a", 7200)
+    report = reports.users_report([use], None)
+    told = dict(zip((column.name for column in report.columns), report.rows[0], strict=True))
+    assert (told["allocated_hours"], told["allocated_idle_hours"]) == (2.0, 1.0)
+
+
+def test_a_missed_run_is_not_counted_as_allocated(tmp_path: Path) -> None:
+    path, setup = tmp_path / "history.db", config("a")
+    for minutes in (0, 60):
+        when = READ_AT + timedelta(minutes=minutes)
+        with writing(path) as connection:
+            seen = sightings([replace(a_reading("a", [idle(0)]), fetched_at=when)], setup.busy)
+            add(connection, setup, seen, int(when.timestamp()))
+    with reading_history(path) as connection:
+        rows = connection.execute("SELECT sum(allocated_s), sum(idle_s) FROM allocated_hours").fetchone()
+    assert rows == (300, 300)
+
+
+def test_without_slurm_the_report_shows_no_such_columns() -> None:
+    report = reports.users_report([questions.UserUse("alice", None, 3600, 0, 50.0)], None)
+    assert [column.is_shown for column in report.columns[-2:]] == [False, False]
+    assert report.rows[0][-2:] == (None, None)
+
+
+# Events
+
+
+def events(*cards: Sequence[Gpu], minutes: int = 5) -> list[Any]:
+    setup = replace(config("a"), history=HistoryConfig(idle_after=900))
+    memory, found = EventMemory(), []
+    for number, listed in enumerate(cards):
+        when = READ_AT + timedelta(minutes=minutes * number)
+        found += note_changes(memory, [a_reading("a", listed, fetched_at=when)], setup)
+    return found
+
+
+def test_a_job_that_leaves_its_gpus_idle_is_told_once() -> None:
+    (event,) = events(*[[idle(0), idle(1), works(2)]] * 9)
+    assert (event.type, event.job, event.user) == ("job-idle", "7", "user3")
+    assert [one.index for one in event.gpus] == [0, 1]
+    assert event.since == READ_AT
+    assert tell(event).title == "a: job 7 of user3 leaves GPUs 0 and 1 idle"
+    assert tell(event).text == "A100 80G on a, allocated by Slurm and idle for 15 min."
+    assert tell(event, with_error=False).title == "a: a Slurm job leaves GPUs 0 and 1 idle"
+
+
+def test_a_job_that_works_in_between_or_ends_is_no_event() -> None:
+    assert events(*[[idle(0)], [idle(0)], [works(0)]] * 4) == []
+    assert events(*[[idle(0, job=str(n // 3))] for n in range(9)]) == []
+    assert events(*[[gpu(0)]] * 9) == []
+
+
+def test_two_jobs_are_two_events_with_ids_of_their_own() -> None:
+    found = events(*[[idle(0), idle(1, job="8", user="user4")]] * 9)
+    assert [(event.job, event.user) for event in found] == [("7", "user3"), ("8", "user4")]
+    assert len({event.id for event in found}) == 2
+
+
+# The page
+
+
+def page_of(*readings: HostReading, run: str = "slurm") -> Any:
+    setup = config(*(host_config(one.host, run=run) for one in readings))
+    return build_page(readings, setup, NOW, clusters=REPORTS)
+
+
+def test_the_page_has_the_words_of_slurm() -> None:
+    lab = [
+        a_reading("a", [idle(0, job_name="train")], node=NODE),
+        a_reading(
+            "b", [gpu(0)], node=replace(NODE, takes_jobs=False, state="IDLE+DRAIN", reason="disk is full")
+        ),
+    ]
+    page = page_of(*lab)
+    card = page.hosts[0].cards[0]
+    assert (card.word, card.kind, card.holder.text, card.holder.is_name) == (
+        "allocated",
+        "held",
+        "user3",
+        True,
+    )
+    assert card.ends.text == "ends by 10:12 UTC"
+    facts = {fact.label: fact.value for fact in card.tooltip.facts}
+    assert (facts["Slurm job"], facts["Ends by"]) == ("7 (train) of user3", "14 Nov 10:12 UTC at the latest")
+    assert page.hosts[1].faults == ("drained in Slurm: disk is full",)
+    assert [(one.host, one.text) for one in page.attention][:1] == [("Slurm on b", "no answer")]
+    html = render_page(page)
+    for told in ("allocated", "ends by", "3 jobs wait for 6 a100, the oldest for 2 h", "drained in Slurm"):
+        assert told in html
+
+
+SOONEST = """([data, questions]) => {
+  const hosts = gpumon.readHosts(JSON.parse(data));
+  return questions.map(({ n, gb, model }) => {
+    const found = gpumon.offers.soonest(hosts, { n, mib: gb, model }, NOW);
+    return found && [found.host.name, found.at];
+  });
+}"""
+
+
+def test_the_picker_gives_the_same_times_and_slurms_options(open_page: OpenPage) -> None:
+    lab = [
+        a_reading("a", [works(0, minutes=30), idle(1, minutes=90, user="user4", job="8")], node=NODE),
+        a_reading(
+            "b",
+            [works(0, minutes=45), replace(works(1, minutes=20), **V100), works(2, minutes=-9)],
+            node=NODE,
+        ),
+        a_reading("c", [works(0, minutes=1)], node=replace(NODE, takes_jobs=False)),
+        a_reading("d", [works(0, minutes=2), gpu(1)], node=replace(NODE, kind=None, node="d1")),
+        a_reading("e", [replace(works(0, minutes=3), faults=(Fault("ecc-errors"),))], node=NODE),
+    ]
+    page = page_of(*lab)
+    setup = config(*(host_config(one.host, run="slurm") for one in lab))
+    told = document(build_survey(lab, setup, NOW))
+    asked = [
+        {"n": n, "gb": mib, "model": model}
+        for n in (1, 2, 3, 4)
+        for mib in (0, 40_000)
+        for model in ("", "V100", "A100 80G")
+    ]
+    opened = open_page(render_page(page))
+    found = opened.page.evaluate(SOONEST.replace("NOW", str(NOW.timestamp())), [page_data(page), asked])
+    expected = []
+    for question in asked:
+        wanted = Wanted(int(str(question["n"])), float(str(question["gb"])), str(question["model"]) or None)
+        # The page asks only where nothing is free now.
+        later = [one for one in estimates(told, wanted, NOW) if one.at is not None]
+        expected.append([later[0].host, later[0].at.timestamp()] if later and later[0].at else None)
+    assert found == expected
+    picker = opened.page.locator("#answers")
+    assert picker.locator("button", has_text="srun").first.get_attribute("data-copy") == (
+        "srun --gres=gpu:1 --nodelist=d1 --pty bash"
+    )
+    assert picker.locator("button", has_text="ssh").count() == 0
+    opened.page.locator("input[name=n]").fill("2")
+    sentence = picker.inner_text()
+    assert "2 x A100 80G on d by " in sentence
+    assert "at the latest (the job of user3 ends)" in sentence
+    shown = opened.page.locator("time.ends").first
+    local = datetime.fromisoformat(str(shown.get_attribute("datetime")))
+    assert shown.inner_text().startswith("ends by ")
+    assert local == NOW + timedelta(minutes=30)
+
+
+# Jobs
+
+
+def test_a_job_has_the_gpus_that_it_does_not_use_too() -> None:
+    """Three GPUs, of which one works; and a job without any process."""
+    lab = [
+        a_reading(
+            "n1", [works(0), idle(1), idle(2, job="8", user="user4", started_at=NOW - timedelta(hours=1))]
+        ),
+        a_reading("n2", [idle(0)]),
+    ]
+    first, second = find_jobs(build_survey(lab, config("n1", "n2"), NOW)).all
+    assert (first.id, first.users, [f"{p.host}:{p.gpu}" for p in first.places]) == (
+        "slurm:7", ("user3",), ["n1:0", "n1:1", "n2:0"],
+    )  # fmt: skip
+    assert ([f"{p.host}:{p.gpu}" for p in first.unused], first.ends_at) == (
+        ["n1:1", "n2:0"],
+        NOW + timedelta(hours=1),
+    )
+    assert first.utilization == pytest.approx(97 / 3)
+    assert (second.id, second.users, second.program, second.since) == (
+        "slurm:8", ("user4",), None, NOW - timedelta(hours=1),
+    )  # fmt: skip
+    html = render_page(page_of(*lab))
+    assert '3 <span class="unit">(2 unused)</span>' in html
+    told = survey_of(*lab)["jobs"]
+    ends = "2025-11-14T10:12:00Z"
+    assert [(job["gpus_unused"], job["ends_at"]) for job in told] == [(2, ends), (1, ends)]
