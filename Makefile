@@ -5,6 +5,7 @@
 # make bench  speed, as ratios               make clean
 # make torture  kills, full disks, wrong clocks, hostile hosts: minutes
 # make docs   the reference tables from the code, then the site in docs-site/, every link checked
+# make deploy-files  deploy/ from templates/deploy/
 # make screenshots  docs/screenshot-*.png of the demo page
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 # More than the cores: many tests wait, for a host that hangs or for cron.
 WORKERS ?= 3
 
-.PHONY: demo test lint fmt fuzz bench torture docs screenshots clean debian-packages
+.PHONY: demo test lint fmt fuzz bench torture docs deploy-files screenshots clean debian-packages
 
 demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
@@ -44,6 +45,9 @@ docs: $(VENV)/docs
 	$(BIN)/python -m tools.reference
 	$(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python -m tools.offline docs-site
+
+deploy-files: $(VENV)/runtime
+	$(BIN)/python -m tools.deploy_files
 
 screenshots: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.screenshots

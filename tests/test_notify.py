@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.news import tell
 from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, reading
-from tests.command import gpumon
+from tests.command import PROGRAM, gpumon
 from tests.sshd import GpuHosts
 
 STEP = timedelta(minutes=5)
@@ -483,6 +484,35 @@ def test_the_config_names_the_events_there_are(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "notify.events: 'host-gone' is not an event; choose from: host-down, host-up" in done.stderr
     assert "notify.command: is not a command line" in done.stderr
+
+
+def failure(directory: Path, more: str, told: str = "") -> subprocess.CompletedProcess[str]:
+    (directory / "config.ini").write_text(f"[common]\nhosts = 'a'\n{more}")
+    command = [*PROGRAM, "notify-failure", "gpumon-static.service"]
+    return subprocess.run(command, input=told, cwd=directory, capture_output=True, text=True)
+
+
+def test_a_run_that_failed_is_told_by_the_same_command(tmp_path: Path) -> None:
+    more = "[notify]\nevents = ['gpu-freed']\ncommand = \"sh -c 'cat > said'\"\n"
+    done = failure(tmp_path, more, "config.ini: 2 problems\n\x1b[31m  - a\n\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = json.loads((tmp_path / "said").read_text())
+    assert (said["type"], said["version"], said["gpus"]) == ("run-failed", 1, [])
+    assert said["title"] == f"{said['host']}: gpumon-static.service failed"
+    assert said["text"] == "config.ini: 2 problems\n\ufffd[31m - a"
+
+
+def test_a_run_that_failed_by_a_wrong_config_is_told_too(tmp_path: Path) -> None:
+    more = "[notify]\ncommand = \"sh -c 'echo $GPUMON_TEXT > said'\"\n[busy]\nmemory = 'much'\nwrong = 1\n"
+    assert failure(tmp_path, more).returncode == 0
+    assert (tmp_path / "said").read_text() == "See: journalctl -u gpumon-static.service\n"
+
+
+def test_a_failure_that_cannot_be_told_is_an_error(tmp_path: Path) -> None:
+    done = failure(tmp_path, "[notify]\ncommand = 'false'\n")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "notify: the command exited with 1 for run-failed of " in done.stderr
+    assert "has no [notify] command" in failure(tmp_path, "").stderr
 
 
 def test_times_are_utc(tmp_path: Path) -> None:
