@@ -499,7 +499,7 @@ def test_a_run_that_failed_is_told_by_the_same_command(tmp_path: Path) -> None:
     said = json.loads((tmp_path / "said").read_text())
     assert (said["type"], said["version"], said["gpus"]) == ("run-failed", 1, [])
     assert said["title"] == f"{said['host']}: gpumon-static.service failed"
-    assert said["text"] == "config.ini: 2 problems\n\ufffd[31m - a"
+    assert said["text"] == "config.ini: 2 problems\n[31m - a", "no characters that a terminal acts upon"
 
 
 def test_a_run_that_failed_by_a_wrong_config_is_told_too(tmp_path: Path) -> None:
@@ -525,21 +525,24 @@ def test_times_are_utc(tmp_path: Path) -> None:
 
 
 EXAMPLES = {
+    "smtp": """sh -c 'printf "To: %s\\nSubject: %s\\n\\n%s\\n" admin@lab.example "$GPUMON_TITLE" "$GPUMON_TEXT" | curl -fsS --crlf smtp://localhost --mail-from gpumon@lab.example --mail-rcpt admin@lab.example -T -'""",
     "mail": """sh -c 'echo "$GPUMON_TEXT" | mail -s "$GPUMON_TITLE" admin@lab.example'""",
     "curl": """sh -c 'curl -fsS -H "Title: $GPUMON_TITLE" -d "$GPUMON_TEXT" https://ntfy.lab.example/gpus'""",
 }
 
 
-@pytest.mark.parametrize("program", EXAMPLES)
-def test_the_examples_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    stand_in = tmp_path / "bin" / program
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    stand_in = tmp_path / "bin" / {"smtp": "curl"}.get(name, name)
     stand_in.parent.mkdir()
     stand_in.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/said\ncat >> {tmp_path}/said\n')
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", f"{stand_in.parent}:/usr/bin:/bin")
-    written = json.dumps(EXAMPLES[program])
+    written = json.dumps(EXAMPLES[name])
     (tmp_path / "config.ini").write_text(f"[common]\nhosts = 'n1'\n[notify]\ncommand = {written}\n")
     assert told(config_file.load(tmp_path / "config.ini"), event(kind="host-up")) == []
+    page = (Path(__file__).parents[1] / "docs/notifications.md").read_text()
+    assert f"command = {written}\n" in page, "as it is on the page"
     said = (tmp_path / "said").read_text()
     assert "n1 is back" in said
     assert "It gave no data for" in said

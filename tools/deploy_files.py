@@ -27,8 +27,11 @@ def main() -> None:
 
 
 def files() -> dict[Path, str]:
-    """Each file as it should be: with the paths of docs/deploy.md."""
-    return {DEPLOY / path: text_of(name, Installation()) for name, path in NAMES.items()}
+    """Each file as it should be: with the paths of docs/deploy.md, and of the container."""
+    usual, contained = Installation(), Installation(site=Path("/site"), server_name="_")
+    return {DEPLOY / path: text_of(name, usual) for name, path in NAMES.items()} | {
+        DEPLOY / "container-nginx.conf": text_of("nginx", contained)
+    }
 
 
 if __name__ == "__main__":

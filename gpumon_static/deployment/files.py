@@ -52,6 +52,12 @@ QUOTES: Mapping[str, Quote] = {
     "authorized_keys": str,
     "ansible-vars": yaml_quoted,
 }
+SITE_FILES = (
+    "index.html", "gpus.json", "gpus.schema.json", "metrics.prom", "free.txt", "feed.xml", "load_data.csv",
+    "show.txt", "show.ansi", "gpufree",
+)  # fmt: skip
+"""What render may write beside the pages of `[[site.pages]]`, each with its packed form."""
+DATA_FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key", "fetch.lock")
 PRINTED = ("crontab", "systemd", "nginx", "caddy", "authorized_keys", "ansible-vars")
 """What `init --print` offers by these names; it also prints the other files by their names."""
 
