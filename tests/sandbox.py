@@ -150,10 +150,8 @@ class Sandbox:
         return Path(f"/proc/{self._inner}/root{root}{path}")
 
 
-def offline_wheels(directory: Path) -> Path:
+def make_wheels(wheels: Path) -> None:
     """The project and all it depends on as wheels: a sandbox has no network to fetch them from."""
-    wheels = directory / "wheels"
     checkout = Path(__file__).parents[1]
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(wheels)]
     subprocess.run([*pip, str(checkout), "hatchling"], check=True, capture_output=True)
-    return wheels

@@ -161,6 +161,7 @@ def test_the_compose_file_mounts_secrets_read_only_and_runs_without_rights() -> 
         mount for mount in collector["volumes"] if "/config/" in mount and not mount.endswith(":ro")
     ] == []
     assert (collector["read_only"], collector["cap_drop"]) == (True, ["ALL"])
+    assert collector["healthcheck"]["test"] == ["CMD", "gpumon-loop", "health"]
     image = (ROOT / "deploy/Containerfile").read_text()
     assert re.findall(r"^USER (.*)$", image, re.MULTILINE) == ["10001:10001"]
     for source in re.findall(r"^COPY (?!--from)(?:--chmod=\d+ )?(.*) \S+$", image, re.MULTILINE):

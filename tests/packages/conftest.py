@@ -9,8 +9,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.sandbox import offline_wheels
-
 BASE = Path(__file__).parents[2] / "build/debian-base.tar"
 INCLUDED = (
     "adduser", "bsd-mailx", "ca-certificates", "curl", "man-db", "postfix", "python3", "python3-venv", "systemd",
@@ -41,8 +39,3 @@ def directory() -> Iterator[Path]:
     with TemporaryDirectory(prefix="gpumon-packages-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
-
-
-@pytest.fixture(scope="session")
-def wheels(directory: Path) -> Path:
-    return offline_wheels(directory)

@@ -57,7 +57,8 @@ def container(buildah: Buildah, directory: Path) -> Iterator[str]:
         (directory / volume).mkdir()
         os.chown(directory / volume, 10001, 10001)
     running = subprocess.Popen(
-        [*buildah.command, "run", "--isolation", "chroot", "--env", "GPUMON_INTERVAL=5",
+        # A process namespace: what runs in the container ends with it.
+        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *buildah.command, "run", "--isolation", "chroot", "--env", "GPUMON_INTERVAL=5",
          *volumes(directory), name, "gpumon-loop"],
     )  # fmt: skip
     yield name

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.command import rows
-from tests.sandbox import Sandbox
+from tests.test_deploy_ansible import Machine, play
 from tests.test_deploy_ansible import machine as machine
-from tests.test_deploy_ansible import play
 
 CHECKOUT = Path(__file__).parents[2]
 
 
-def test_from_a_checkout_with_the_defaults_cron_and_caddy(machine: tuple[Sandbox, Path]) -> None:
-    sandbox, _ = machine
+def test_from_a_checkout_with_the_defaults_cron_and_caddy(machine: Machine) -> None:
+    sandbox = machine.sandbox
     play(machine, gpumon_package=str(CHECKOUT))
     sandbox.sh("systemctl start gpumon-static.service || { journalctl --unit gpumon-static; exit 1; }")
     assert [row["status"] for row in rows(sandbox.path("/var/lib/gpumon-static/data/load_data.csv"))] == [
@@ -35,3 +34,6 @@ def test_from_a_checkout_with_the_defaults_cron_and_caddy(machine: tuple[Sandbox
                  "/usr/local/bin/gpumon-probe", "/etc/caddy/gpu-monitor.caddy", "/var/www/gpu-monitor"):  # fmt: skip
         assert not sandbox.path(gone).exists(), gone
     assert "no such user" in sandbox.sh("id gpumon", check=False)
+    assert set(play(machine, gpumon_state="absent", gpumon_web="caddy").values()) == {0}, (
+        "twice changes nothing"
+    )
