@@ -112,7 +112,6 @@ def test_mail_through_a_setgid_program_is_refused_by_the_units_and_through_smtp_
     # Sent after the first one: that one does not come any more.
     assert mailbox.read_text().count("gpumon-static.service failed") == 1, refused
     assert "Subject: control" in mailbox.read_text()
-    print(refused)
 
 
 def test_an_upgrade_keeps_the_config_and_the_timer(machine: Sandbox, packages: list[Path]) -> None:
