@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import re
 from dataclasses import dataclass
@@ -92,7 +91,7 @@ def crontab_line(config: Config) -> str:
 
 def nginx_lines(config: Config) -> str:
     """For a server that is there already."""
-    return text_of("nginx-locations", installation_of(config, getpass.getuser()))
+    return text_of("nginx-locations", installation_of(config, Installation.account))
 
 
 def printed(
