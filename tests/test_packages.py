@@ -8,16 +8,17 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 import yaml
 
+from gpumon_static.commands.fetch import fetch
 from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.deployment.files import DATA_FILES, SITE_FILES
-from gpumon_static.store import snapshot
-from tests.builders import READ_AT, gpu, reading
+from tests.builders import READ_AT
 from tools import debian, man_pages
 from tools.command_reference import all_commands, option_names, options_of
 
@@ -54,10 +55,15 @@ def test_text_that_roff_would_act_upon_is_escaped() -> None:
 
 
 def test_what_render_writes_is_what_a_removal_removes(tmp_path: Path) -> None:
-    (tmp_path / "config.ini").write_text("[common]\nhosts = 'n1'\n[site]\ncsv = true\n")
+    (tmp_path / "config.ini").write_text(
+        "[common]\nhosts = 'localhost'\n[site]\ncsv = true\nusers = 'pseudonyms'\n"
+    )
     config = config_file.load(tmp_path / "config.ini")
-    snapshot.write(config.csv_path, [reading("n1", [gpu(0)])])
+    fetch(config, clock=lambda: READ_AT)
     render(config, READ_AT)
+    kept = {path.name for path in config.paths.data.iterdir()}
+    assert {"history.db", "pseudonyms.key"} <= kept
+    assert {name for name in kept if not any(fnmatch(name, pattern) for pattern in DATA_FILES)} == set()
     written = {path.name.removesuffix(".gz") for path in config.paths.site.iterdir() if path.is_file()}
     assert written
     assert written <= set(SITE_FILES)

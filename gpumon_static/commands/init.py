@@ -12,9 +12,10 @@ from gpumon_static.config import file as config_file
 from gpumon_static.config.hostlist import split_commas
 from gpumon_static.config.settings import Config
 from gpumon_static.deployment.files import cron_quoted, text_of
-from gpumon_static.deployment.installation import Installation, home_of, installation_of, this_program
+from gpumon_static.deployment.installation import Installation, home_of, installation_of
 from gpumon_static.deployment.schedule import cron_schedule
 from gpumon_static.errors import ConfigError, GpumonError
+from gpumon_static.resources import own_program
 
 EXAMPLE = "config.example.ini"
 
@@ -84,7 +85,7 @@ def _set(text: str, key: str, value: str) -> str:
 
 def crontab_line(config: Config) -> str:
     """For `crontab -e`, which has no column for the user."""
-    program, path = cron_quoted(str(this_program())), cron_quoted(str(config.path.absolute()))
+    program, path = cron_quoted(str(own_program())), cron_quoted(str(config.path.absolute()))
     schedule = cron_schedule(config.site.interval)
     return f"{schedule} {program} fetch --changes -c {path} && {program} render -c {path}"
 
@@ -103,6 +104,6 @@ def printed(
         there = installation_of(config_file.load(path), account, server_name)
     else:
         there = Installation(
-            account, home_of(account), this_program(), server_name=server_name or Installation.server_name
+            account, home_of(account), own_program(), server_name=server_name or Installation.server_name
         )
     return text_of(what, there)

@@ -57,7 +57,14 @@ SITE_FILES = (
     "show.txt", "show.ansi", "gpufree",
 )  # fmt: skip
 """What render may write beside the pages of `[[site.pages]]`, each with its packed form."""
-DATA_FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key", "fetch.lock")
+DATA_FILES = (
+    "load_data.csv",
+    "history.db*",
+    "events.json*",
+    "site-files.json",
+    "pseudonyms.key",
+    "fetch.lock",
+)
 PRINTED = ("crontab", "systemd", "nginx", "caddy", "authorized_keys", "ansible-vars")
 """What `init --print` offers by these names; it also prints the other files by their names."""
 

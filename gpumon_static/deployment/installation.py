@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pwd
-import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpumon_static.config.settings import Config
+from gpumon_static.resources import own_program
 
 HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))
 """What ProtectHome= hides."""
@@ -50,7 +49,7 @@ def installation_of(config: Config, account: str, server_name: str | None = None
     return Installation(
         account=account,
         home=home_of(account),
-        program=this_program(),
+        program=own_program(),
         config=config.path.absolute(),
         data=config.paths.data,
         site=config.paths.site,
@@ -68,13 +67,6 @@ def home_of(account: str) -> Path:
         return Path(pwd.getpwnam(account).pw_dir)
     except KeyError:
         return Installation.home
-
-
-def this_program() -> Path:
-    """The command as cron can find it, whose PATH is short."""
-    beside = Path(sys.executable).with_name("gpumon-static")
-    found = shutil.which("gpumon-static")
-    return beside if beside.exists() or not found else Path(found)
 
 
 def _public_key(keys: tuple[Path, ...]) -> str | None:
