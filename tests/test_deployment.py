@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from gpumon_static.commands.cli import main
-from gpumon_static.deployment.files import PRINTED, UNITS, text_of
+from gpumon_static.deployment import PRINTED, UNITS
+from gpumon_static.deployment.files import text_of
 from gpumon_static.deployment.installation import Installation
 from gpumon_static.deployment.schedule import cron_schedule, timer_lines
 from gpumon_static.errors import UsageError

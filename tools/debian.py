@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 
 from gpumon_static import __version__
 from gpumon_static.commands.init import Wishes, config_text
-from gpumon_static.deployment.files import DATA_FILES, SITE_FILES, UNITS, text_of
+from gpumon_static.deployment import UNITS
+from gpumon_static.deployment.files import DATA_FILES, SITE_FILES, text_of
 from gpumon_static.deployment.installation import Installation
 from tools import man_pages
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpumon_static.deployment.files import UNITS, text_of
+from gpumon_static.deployment import UNITS
+from gpumon_static.deployment.files import text_of
 from gpumon_static.deployment.installation import Installation
 
 DEPLOY = Path(__file__).parents[1] / "deploy"

@@ -23,7 +23,7 @@ from gpumon_static.demo import (
     MOST_GPUS,
     MOST_HOSTS,
 )
-from gpumon_static.deployment.files import PRINTED, UNITS
+from gpumon_static.deployment import PRINTED, UNITS
 
 STRICT_EXIT = 3
 MOST_OF_FAILURE = 4000
@@ -209,7 +209,7 @@ def notify_failure(config_path: Path | None, unit: str) -> None:
     """
     from gpumon_static.notify.failure import notify_of_failure
 
-    config = config_file.load(config_file.find(config_path), tolerate=True)
+    config = load_config(config_path, tolerate=True)
     told = "" if sys.stdin.isatty() else sys.stdin.read(MOST_OF_FAILURE)
     notify_of_failure(config, unit, told, _now())
 

@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gpumon_static import resources
-from gpumon_static.deployment import schedule
+from gpumon_static.deployment import UNITS, schedule
 from gpumon_static.deployment.installation import Installation
 
 Quote = Callable[[str], str]
 PROBE = "/usr/local/bin/gpumon-probe"
 TIME_TO_WRITE_S = 50
 """Seconds between the deadline of a fetch and the end of a run."""
-UNITS = ("gpumon-static.service", "gpumon-static.timer", "gpumon-static-failure.service")
 _VALUE = re.compile(r"^(?P<indent>[ \t]*)@\{(?P<block>\w+)\}$|@\{(?P<name>\w+)\}", re.MULTILINE)
 _PLAIN = re.compile(r"[\w./@:+-]+")
 
@@ -65,8 +64,6 @@ DATA_FILES = (
     "pseudonyms.key",
     "fetch.lock",
 )
-PRINTED = ("crontab", "systemd", "nginx", "caddy", "authorized_keys", "ansible-vars")
-"""What `init --print` offers by these names; it also prints the other files by their names."""
 
 
 def text_of(name: str, there: Installation) -> str:
