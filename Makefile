@@ -4,7 +4,9 @@
 # make fuzz   180,000 mutated inputs, about ten minutes; SEED=7 runs those of a seed again
 # make bench  speed, as ratios               make clean
 # make torture  kills, full disks, wrong clocks, hostile hosts: minutes
+# make deb    a Debian package in dist/      make packages  it, the container and more of the playbook, tried: minutes
 # make docs   the reference tables from the code, then the site in docs-site/, every link checked
+# make man    docs/man/ from the commands      make deploy-files  deploy/ from templates/deploy/
 # make screenshots  docs/screenshot-*.png of the demo page
 
 PYTHON ?= python3
@@ -13,7 +15,7 @@ BIN := $(VENV)/bin
 # More than the cores: many tests wait, for a host that hangs or for cron.
 WORKERS ?= 3
 
-.PHONY: demo test lint fmt fuzz bench torture docs screenshots clean debian-packages
+.PHONY: demo test lint fmt fuzz bench torture docs man deploy-files packages deb screenshots clean debian-packages
 
 demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
@@ -37,13 +39,27 @@ fuzz: $(VENV)/dev
 bench: $(VENV)/dev debian-packages
 	$(BIN)/python -m bench
 
+# tests/test_packages.py is their short form in `make test`.
+packages: $(VENV)/dev debian-packages
+	@sh tests/debian-packages.sh mmdebstrap buildah
+	$(BIN)/pytest -v tests/packages/deb.py tests/packages/container.py tests/packages/playbook.py
+
+deb: $(VENV)/runtime
+	$(BIN)/python -m tools.debian dist
+
 torture: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.torture
 
-docs: $(VENV)/docs
+docs: $(VENV)/docs man
 	$(BIN)/python -m tools.reference
 	$(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python -m tools.offline docs-site
+
+man: $(VENV)/runtime
+	$(BIN)/python -m tools.man_pages docs/man
+
+deploy-files: $(VENV)/runtime
+	$(BIN)/python -m tools.deploy_files
 
 screenshots: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.screenshots

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.sandbox import make_wheels
 from tests.sshd import GpuHosts
 
 pytest_plugins = ["tests.browser"]
@@ -30,6 +33,19 @@ settings.load_profile("gpumon")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="accept the output of now as golden")
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pip installs from in a sandbox: made once, for all workers of a run."""
+    own = tmp_path_factory.getbasetemp()
+    made = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "wheels"
+    with made.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            make_wheels(made.with_suffix(".part"))
+            made.with_suffix(".part").rename(made)
+    return made
 
 
 @pytest.fixture

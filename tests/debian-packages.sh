@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install the programs that the tests use and this machine lacks.
+# Install the programs that the tests use and this machine lacks. Arguments: further ones.
 set -eu
 
 missing=
@@ -35,6 +35,9 @@ want scontrol slurm-client
 # What Playwright's own program is linked with, and what Chromium writes with.
 /sbin/ldconfig -p | grep -q 'libatomic\.so\.1' || missing="$missing libatomic1"
 ls /usr/share/fonts/truetype/* >/dev/null 2>&1 || missing="$missing fonts-dejavu-core"
+
+# What is named on the command line, for `make packages`.
+for program; do want "$program" "$program"; done
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

@@ -19,7 +19,7 @@ set -e
 mount --make-rprivate /
 mount -t tmpfs tmpfs {base}
 mkdir {base}/upper {base}/work {base}/root
-mount -t overlay overlay -o lowerdir=/,upperdir={base}/upper,workdir={base}/work {base}/root
+mount -t overlay overlay -o lowerdir={lower},upperdir={base}/upper,workdir={base}/work {base}/root
 {devices}
 for shared in {shared}; do mkdir -p {base}/root$shared; mount --bind $shared {base}/root$shared; done
 mount -t tmpfs tmpfs {base}/root/run
@@ -67,20 +67,30 @@ exec env -i container=other /lib/systemd/systemd --system --unit=basic.target
 
 class Sandbox:
     def __init__(
-        self, directory: Path, *shared: Path, network_of: Sandbox | None = None, systemd: bool = False
+        self,
+        directory: Path,
+        *shared: Path,
+        network_of: Sandbox | None = None,
+        systemd: bool = False,
+        lower: Path = Path("/"),
     ) -> None:
-        """`shared`: directories that are the same inside and outside. `network_of`: a neighbour on the same net."""
+        """`shared`: directories that are the same inside and outside. `network_of`: a neighbour on the same net.
+
+        `lower`: the file system that it begins with; by default this machine's.
+        """
         self.base = directory / "base"
         self.base.mkdir()
         self._ready = directory / "ready"
         self._shared = [directory, *shared]
         self._network_of = network_of
         self._systemd = systemd
+        self._lower = lower
 
     def __enter__(self) -> Sandbox:
         devices, start = (DEVICES_OF_ITS_OWN, SYSTEMD) if self._systemd else (OUR_DEVICES, JUST_STAY)
         script = SETUP.format(
             base=self.base,
+            lower=self._lower,
             shared=" ".join(map(str, self._shared)),
             devices=devices.format(base=self.base),
             start=start.format(base=self.base, ready=self._ready),
@@ -140,10 +150,8 @@ class Sandbox:
         return Path(f"/proc/{self._inner}/root{root}{path}")
 
 
-def offline_wheels(directory: Path) -> Path:
+def make_wheels(wheels: Path) -> None:
     """The project and all it depends on as wheels: a sandbox has no network to fetch them from."""
-    wheels = directory / "wheels"
     checkout = Path(__file__).parents[1]
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(wheels)]
     subprocess.run([*pip, str(checkout), "hatchling"], check=True, capture_output=True)
-    return wheels

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from tests.command import rows
-from tests.sandbox import Sandbox, offline_wheels
+from tests.sandbox import Sandbox
 from tests.sshd import keygen
+from tests.test_deploy_cron import wait_until
 from tests.test_fetch_ssh import xml
 
 PROGRAMS = Path(sys.executable).parent
@@ -50,18 +54,24 @@ def test_ansible_lint_finds_nothing() -> None:
     assert "0 failure(s), 0 warning(s)" in done.stdout + done.stderr
 
 
+@dataclass(frozen=True)
+class Machine:
+    sandbox: Sandbox
+    directory: Path
+    wheels: Path
+
+
 @pytest.fixture(scope="module")
-def machine() -> Iterator[tuple[Sandbox, Path]]:
+def machine(wheels: Path) -> Iterator[Machine]:
     """A machine that is collector and GPU hosts in one, with root's key let in by its sshd."""
     with TemporaryDirectory(prefix="gpumon-ansible-") as name:
         directory = Path(name)
         directory.chmod(0o755)
         key = keygen(directory / "root_key")
-        offline_wheels(directory)
         (directory / "xml").write_text(xml("ansible", utilization=97, used=41000))
         inventory = INVENTORY.format(key=key, known=directory / "known_hosts")
         (directory / "inventory.ini").write_text(inventory)
-        with Sandbox(directory, systemd=True) as sandbox:
+        with Sandbox(directory, wheels, systemd=True) as sandbox:
             sandbox.sh(
                 f"""
                 mkdir -p /run/sshd /root/.ssh /var/log/nginx /var/www
@@ -74,62 +84,147 @@ def machine() -> Iterator[tuple[Sandbox, Path]]:
                 nginx
                 """
             )
-            yield sandbox, directory
+            yield Machine(sandbox, directory, wheels)
 
 
-def play(machine: tuple[Sandbox, Path], *more: str) -> dict[str, int]:
+NONE_OF_THE_DEFAULTS = {
+    "gpumon_user": "gpuwatch",
+    "gpumon_home": "/srv/watch/home",
+    "gpumon_venv": "/srv/watch/venv",
+    "gpumon_config": "/etc/gpumon.ini",
+    "gpumon_site": "/srv/www/gpus",
+    "gpumon_probe": "/usr/local/sbin/gpu-probe",
+    "gpumon_backups": "/srv/backups",
+    "gpumon_interval": 600,
+    "gpumon_server_name": "gpus.test",
+    "gpumon_title": 'The "other" lab',
+    "gpumon_config_extra": {
+        "hosts": {"gpu01.lab.example": {"group": "vision", "note": "reserved"}},
+        "users": {"alice": "Alice L."},
+        "notify": {"command": "sh -c 'cat > /srv/watch/home/data/said'"},
+        "site": {"pages": [{"file": "vision.html", "groups": ["vision"]}]},
+    },
+}
+
+
+def play(machine: Machine, **variables: Any) -> dict[str, int]:
     """Run the playbook; returns how many tasks changed something, by host.
 
     One host at a time: here they are one and the same machine.
     """
-    sandbox, directory = machine
-    wheel = next((directory / "wheels").glob("gpumon_static-*.whl"))
-    done = sandbox.run(
-        "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "ANSIBLE_NOCOLOR=1", "ANSIBLE_PIPELINING=1", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={directory}/wheels",
-        f"{PROGRAMS}/ansible-playbook", "--forks", "1", "-i", f"{directory}/inventory.ini", f"{PLAYBOOK}/site.yml",
-        "-e", f"gpumon_package={wheel}", *more,
+    wheel = next(machine.wheels.glob("gpumon_static-*.whl"))
+    given = {"gpumon_package": str(wheel)} | variables
+    done = machine.sandbox.run(
+        "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "ANSIBLE_NOCOLOR=1", "ANSIBLE_PIPELINING=1",
+        "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={machine.wheels}",
+        f"{PROGRAMS}/ansible-playbook", "--forks", "1", "-i", f"{machine.directory}/inventory.ini",
+        f"{PLAYBOOK}/site.yml", "-e", json.dumps(given),
         timeout=400,
     )  # fmt: skip
-    return {
-        host: int(n)
-        for host, n in re.findall(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", done.stdout, re.MULTILINE)
-    }
+    found = re.findall(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", done.stdout, re.MULTILINE)
+    return {host: int(count) for host, count in found}
 
 
+# With the defaults, from a checkout, with cron and Caddy, and with gpumon_purge: tests/packages/playbook.py.
 @root_only
-def test_the_playbook_puts_it_up_changes_nothing_twice_and_takes_it_away(
-    machine: tuple[Sandbox, Path],
+def test_the_playbook_puts_it_up_with_none_of_the_defaults_and_takes_only_ours_away(
+    machine: Machine,
 ) -> None:
-    sandbox, _ = machine
-    changed = play(machine)
-    assert changed["monitor"] > 0
-    assert "gpumon-static.timer" in sandbox.sh("systemctl list-timers --no-pager")
-    assert not sandbox.path("/etc/cron.d/gpumon-static").exists()
+    sandbox = machine.sandbox
+    assert play(machine, **NONE_OF_THE_DEFAULTS)["monitor"] > 0
+    the_page_appears(sandbox)
+    the_key_opens_the_door_to_the_probe_alone(sandbox)
+    a_failure_is_reported(sandbox)
+    assert set(play(machine, **NONE_OF_THE_DEFAULTS).values()) == {0}, "twice changes nothing"
+    absent = NONE_OF_THE_DEFAULTS | {"gpumon_state": "absent"}
+    sandbox.sh("echo mine > /srv/www/gpus/mine.html; echo mine > /etc/mine.ini")
+    play(machine, **absent)
+    for gone in ("/etc/gpumon.ini", "/srv/www/gpus/index.html", "/srv/www/gpus/reports", "/srv/watch/venv",
+                 "/etc/nginx/conf.d/gpu-monitor.conf", "/etc/systemd/system/gpumon-static.timer",
+                 "/etc/systemd/system/gpumon-static-failure.service", "/usr/local/sbin/gpu-probe"):  # fmt: skip
+        assert not sandbox.path(gone).exists(), gone
+    for kept in ("/etc/mine.ini", "/srv/www/gpus/mine.html", "/srv/watch/home/data/history.db",
+                 "/srv/watch/home/id_ed25519"):  # fmt: skip
+        assert sandbox.path(kept).exists(), kept
+    assert "gpuwatch" in sandbox.sh("stat -c %U /srv/watch/home/data/history.db")
+    the_backup_is_whole_and_private(sandbox)
+    assert sandbox.sh("ls /srv/www/gpus").split() == ["mine.html"]
+
+
+def the_page_appears(sandbox: Sandbox) -> None:
+    timers = sandbox.sh("systemctl list-timers --no-pager; systemctl cat gpumon-static.timer")
+    assert "gpumon-static.timer" in timers
+    assert "OnCalendar=*:0/10" in timers
     # The hardened service, as the timer starts it.
     sandbox.sh("systemctl start gpumon-static.service || { journalctl --unit gpumon-static; exit 1; }")
-    read = rows(sandbox.path("/var/lib/gpumon-static/data/load_data.csv"))
+    read = rows(sandbox.path("/srv/watch/home/data/load_data.csv"))
     assert [(row["host"], row["status"], row["gpu_uuid"]) for row in read] == [
         ("gpu01.lab.example", "ok", "GPU-ansible"),
         ("gpu02.lab.example", "ok", "GPU-ansible"),
     ]
-    page = sandbox.sh("curl -sS -H 'Host: gpu-monitor.lab.example' http://127.0.0.1/")
+    page = sandbox.sh("curl -sS -H 'Host: gpus.test' http://127.0.0.1/")
     assert "gpu02.lab.example" in page
-    # The key opens the door to the probe and to nothing else.
-    login = (
-        "ssh -i /var/lib/gpumon-static/id_ed25519 -o UserKnownHostsFile=/var/lib/gpumon-static/known_hosts"
-    )
-    tried = sandbox.sh(f"{login} -o BatchMode=yes gpumon@127.0.0.11 id")
+    assert "reserved" in page
+    vision = sandbox.sh("curl -sS -H 'Host: gpus.test' http://127.0.0.1/vision.html")
+    assert ("gpu01" in vision, "gpu02" in vision) == (True, False)
+
+
+def the_key_opens_the_door_to_the_probe_alone(sandbox: Sandbox) -> None:
+    login = "ssh -i /srv/watch/home/id_ed25519 -o UserKnownHostsFile=/srv/watch/home/known_hosts"
+    tried = sandbox.sh(f"{login} -o BatchMode=yes gpuwatch@127.0.0.11 id")
     assert "@@gpumon begin" in tried
     assert "uid=" not in tried
-    assert set(play(machine).values()) == {0}
-    # Cron instead: one of the two does it, never both.
-    play(machine, "-e", "gpumon_schedule=cron")
-    assert sandbox.path("/etc/cron.d/gpumon-static").exists()
-    assert "gpumon-static" not in sandbox.sh("systemctl list-timers --no-pager --all")
-    play(machine, "-e", "gpumon_state=absent")
-    for gone in ("/etc/cron.d/gpumon-static", "/etc/gpumon-static", "/opt/gpumon-static", "/var/lib/gpumon-static",
-                 "/usr/local/bin/gpumon-probe", "/etc/nginx/conf.d/gpu-monitor.conf", "/var/www/gpu-monitor",
-                 "/etc/systemd/system/gpumon-static.service", "/etc/systemd/system/gpumon-static.timer"):  # fmt: skip
-        assert not sandbox.path(gone).exists(), gone
-    assert "no such user" in sandbox.sh("id gpumon", check=False)
-    assert set(play(machine, "-e", "gpumon_state=absent").values()) == {0}
+
+
+def a_failure_is_reported(sandbox: Sandbox) -> None:
+    """A wrong config fails the service, whose OnFailure= runs the command of that same config."""
+    sandbox.sh("cp /etc/gpumon.ini /etc/kept.ini; printf '[busy]\\nmemory = \"much\"\\n' >> /etc/gpumon.ini")
+    sandbox.sh("systemctl start gpumon-static.service", check=False)
+    said = sandbox.path("/srv/watch/home/data/said")
+    wait_until(said.exists, 30, "the message")
+    message = json.loads(said.read_text())
+    assert message["type"] == "run-failed"
+    assert "busy.memory" in message["text"]
+    sandbox.sh(
+        "cat /etc/kept.ini > /etc/gpumon.ini; rm /etc/kept.ini /srv/watch/home/data/said; systemctl reset-failed"
+    )
+
+
+def the_backup_is_whole_and_private(sandbox: Sandbox) -> None:
+    backup = sandbox.sh("ls /srv/backups/*").strip()
+    listed = sandbox.sh(f"tar -tPzf {backup}; stat -c mode=%a {backup}").split()
+    assert {"/etc/gpumon.ini", "/srv/watch/home/data/history.db", "/srv/watch/home/id_ed25519"} <= set(listed)
+    assert "mode=600" in listed
+
+
+ODD = {
+    "/": "gpumon_home", "/etc": "gpumon_site", "/etc/": "gpumon_site", "site": "gpumon_site", "/home/ada": "gpumon_site",
+    "/usr/local": "gpumon_venv", "/var/www": "gpumon_site", "/srv/../etc": "gpumon_home", "/var/lib": "gpumon_home",
+    "/root": "gpumon_home", "/opt/gpumon-static/home": "gpumon_home", "/etc/passwd": "gpumon_config",
+}  # fmt: skip
+
+
+def test_paths_that_are_not_ours_are_refused(tmp_path: Path) -> None:
+    """The tasks that look at the paths, for each odd one, before anything else is done."""
+    tasks = "\n".join(
+        f"""
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  vars_files: [{PLAYBOOK}/group_vars/all.yml, {PLAYBOOK}/vars/derived.yml]
+  tasks:
+    - vars: {{{name}: '{path}'}}
+      block:
+        - ansible.builtin.include_tasks: {PLAYBOOK}/tasks/paths.yml
+        - ansible.builtin.debug: {{msg: 'ACCEPTED {path}'}}
+      rescue:
+        - ansible.builtin.debug: {{msg: 'REFUSED {path}'}}
+"""
+        for path, name in {**ODD, "/srv/gpus": "gpumon_site", "/home/gpumon": "gpumon_home"}.items()
+    )
+    (tmp_path / "odd.yml").write_text(tasks)
+    command = [str(PROGRAMS / "ansible-playbook"), "-i", "localhost,", str(tmp_path / "odd.yml")]
+    environment = os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert set(re.findall(r"REFUSED (\S+?)\"", done.stdout)) == set(ODD), done.stdout + done.stderr
+    assert set(re.findall(r"ACCEPTED (\S+?)\"", done.stdout)) == {"/srv/gpus", "/home/gpumon"}

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.sandbox import Sandbox, offline_wheels
+from tests.sandbox import Sandbox
 from tests.sshd import keygen
 from tests.test_fetch_ssh import xml
 
@@ -23,21 +23,20 @@ def steps() -> list[str]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="machines of their own need root")
-def test_the_steps_of_the_docs_lead_to_a_page() -> None:
+def test_the_steps_of_the_docs_lead_to_a_page(wheels: Path) -> None:
     with TemporaryDirectory(prefix="gpumon-readme-") as name:
         directory = Path(name)
         directory.chmod(0o755)
         key = keygen(directory / "root_key")
-        offline_wheels(directory)
         (directory / "xml").write_text(xml("readme", utilization=97, used=41000))
         (directory / "gpu").mkdir()
         with (
-            Sandbox(directory) as collector,
+            Sandbox(directory, wheels) as collector,
             Sandbox(directory / "gpu", directory, network_of=collector) as gpu_host,
         ):
             prepare(collector, gpu_host, directory, key)
             for step in steps():
-                walk(collector, directory, step)
+                walk(collector, directory, wheels, step)
             # cron is another test's; here its line is run as it stands, by its user.
             job = (
                 collector.path("/etc/cron.d/gpumon-static")
@@ -85,13 +84,13 @@ def prepare(collector: Sandbox, gpu_host: Sandbox, directory: Path, key: Path) -
     )
 
 
-def walk(collector: Sandbox, directory: Path, step: str) -> None:
+def walk(collector: Sandbox, directory: Path, wheels: Path, step: str) -> None:
     script = directory / "step"
     script.write_text(f"set -eu\ncd {CHECKOUT}\n{step}")
     environment = [
         "HOME=/root",
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "PIP_NO_INDEX=1",
-        f"PIP_FIND_LINKS={directory}/wheels",
+        f"PIP_FIND_LINKS={wheels}",
     ]
     collector.run("env", "-i", *environment, "sh", script, timeout=300)

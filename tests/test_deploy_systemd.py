@@ -14,6 +14,7 @@ from tests.sandbox import Sandbox
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 SERVICE, TIMER = DEPLOY / "gpumon-static.service", DEPLOY / "gpumon-static.timer"
+FAILURE = DEPLOY / "gpumon-static-failure.service"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a machine of its own needs root")
@@ -24,7 +25,7 @@ def test_systemd_finds_nothing_wrong_with_the_units() -> None:
             useradd --system gpumon
             mkdir -p /opt/gpumon-static/bin
             install -m 755 /bin/true /opt/gpumon-static/bin/gpumon-static
-            cp {SERVICE} {TIMER} /etc/systemd/system/
+            cp {SERVICE} {TIMER} {FAILURE} /etc/systemd/system/
             """
         )
         done = sandbox.run(
@@ -33,18 +34,20 @@ def test_systemd_finds_nothing_wrong_with_the_units() -> None:
             "--man=no",
             "/etc/systemd/system/gpumon-static.service",
             "/etc/systemd/system/gpumon-static.timer",
+            "/etc/systemd/system/gpumon-static-failure.service",
         )
     assert done.stdout + done.stderr == ""
 
 
-def test_the_service_may_do_little() -> None:
+@pytest.mark.parametrize("unit", [SERVICE, FAILURE], ids=lambda unit: unit.stem)
+def test_the_service_may_do_little(unit: Path) -> None:
     done = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--no-pager", SERVICE],
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", unit],
         capture_output=True,
         text=True,
         check=False,
     )
-    level = re.search(r"Overall exposure level for gpumon-static.service: ([\d.]+)", done.stdout)
+    level = re.search(rf"Overall exposure level for {unit.name}: ([\d.]+)", done.stdout)
     assert level, done.stdout + done.stderr
     assert float(level[1]) < 2.0
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urljoin
 
 import pytest
 
@@ -148,13 +149,21 @@ def test_the_page_comes_packed_as_render_packed_it(web: Web, place: str) -> None
 def test_half_written_files_are_not_served_and_metrics_are_text(web: Web, place: str) -> None:
     assert web.get(f"{place}/.index.html.1-a.tmp").status == 404
     assert web.get(f"{place}/nothing-here").status == 404
-    assert web.get(f"{place}/metrics.prom").headers["content-type"].startswith("text/plain")
+    kind = web.get(f"{place}/metrics.prom").headers["content-type"]
+    assert kind.replace(" ", "").startswith("text/plain;version=0.0.4"), "Prometheus 3 refuses others"
 
 
 def test_the_path_without_its_slash_is_led_to_the_page(web: Web) -> None:
+    """By an address that is right behind a proxy with another name, port or path."""
     answer = web.get("www.lab.example/gpu-monitor")
     assert answer.status in (301, 308)
-    assert answer.headers["location"].endswith("/gpu-monitor/")
+    seen = "https://proxy.example:8443/lab/gpu-monitor"
+    assert urljoin(seen, answer.headers["location"]) == f"{seen}/"
+    web.sandbox.sh("mkdir -p /var/www/gpu-monitor/reports; echo r > /var/www/gpu-monitor/reports/index.html")
+    for place in PLACES:
+        inner = web.get(f"{place}/reports")
+        assert inner.status in (301, 308)
+        assert "://" not in inner.headers["location"]
 
 
 def test_a_site_on_a_read_only_disk_is_an_error_in_words(web: Web) -> None:

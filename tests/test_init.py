@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.commands.init import Wishes, config_text, crontab_line, nginx_snippet
+from gpumon_static.commands.init import Wishes, config_text, crontab_line, nginx_lines
 from gpumon_static.config import file as config_file
 from gpumon_static.config import settings
 from tests.command import PROGRAM, gpumon
@@ -63,7 +63,7 @@ def test_odd_paths_come_through_cron_and_nginx(tmp_path: Path) -> None:
     command = line.removeprefix("*/5 * * * * ").replace(r"\%", "%").split(" && ")[1]
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert "no data yet" in done.stderr, "the line found the program and the config"
-    assert 'alias "/srv/\\"www\\"/";' in nginx_snippet(loaded)
+    assert 'alias "/srv/\\"www\\"/";' in nginx_lines(loaded)
 
 
 def test_init_writes_checks_and_prints_what_comes_next(gpu_hosts: GpuHosts, tmp_path: Path) -> None:

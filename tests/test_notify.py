@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.news import tell
 from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, reading
-from tests.command import gpumon
+from tests.command import PROGRAM, gpumon
 from tests.sshd import GpuHosts
 
 STEP = timedelta(minutes=5)
@@ -485,6 +486,35 @@ def test_the_config_names_the_events_there_are(tmp_path: Path) -> None:
     assert "notify.command: is not a command line" in done.stderr
 
 
+def failure(directory: Path, more: str, told: str = "") -> subprocess.CompletedProcess[str]:
+    (directory / "config.ini").write_text(f"[common]\nhosts = 'a'\n{more}")
+    command = [*PROGRAM, "notify-failure", "gpumon-static.service"]
+    return subprocess.run(command, input=told, cwd=directory, capture_output=True, text=True)
+
+
+def test_a_run_that_failed_is_told_by_the_same_command(tmp_path: Path) -> None:
+    more = "[notify]\nevents = ['gpu-freed']\ncommand = \"sh -c 'cat > said'\"\n"
+    done = failure(tmp_path, more, "config.ini: 2 problems\n\x1b[31m  - a\n\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = json.loads((tmp_path / "said").read_text())
+    assert (said["type"], said["version"], said["gpus"]) == ("run-failed", 1, [])
+    assert said["title"] == f"{said['host']}: gpumon-static.service failed"
+    assert said["text"] == "config.ini: 2 problems\n[31m - a", "no characters that a terminal acts upon"
+
+
+def test_a_run_that_failed_by_a_wrong_config_is_told_too(tmp_path: Path) -> None:
+    more = "[notify]\ncommand = \"sh -c 'echo $GPUMON_TEXT > said'\"\n[busy]\nmemory = 'much'\nwrong = 1\n"
+    assert failure(tmp_path, more).returncode == 0
+    assert (tmp_path / "said").read_text() == "See: journalctl -u gpumon-static.service\n"
+
+
+def test_a_failure_that_cannot_be_told_is_an_error(tmp_path: Path) -> None:
+    done = failure(tmp_path, "[notify]\ncommand = 'false'\n")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "notify: the command exited with 1 for run-failed of " in done.stderr
+    assert "has no [notify] command" in failure(tmp_path, "").stderr
+
+
 def test_times_are_utc(tmp_path: Path) -> None:
     memory = EventMemory()
     note_changes(memory, [UP], lab())
@@ -495,21 +525,24 @@ def test_times_are_utc(tmp_path: Path) -> None:
 
 
 EXAMPLES = {
+    "smtp": """sh -c 'printf "To: %s\\nSubject: %s\\n\\n%s\\n" admin@lab.example "$GPUMON_TITLE" "$GPUMON_TEXT" | curl -fsS --crlf smtp://localhost --mail-from gpumon@lab.example --mail-rcpt admin@lab.example -T -'""",
     "mail": """sh -c 'echo "$GPUMON_TEXT" | mail -s "$GPUMON_TITLE" admin@lab.example'""",
     "curl": """sh -c 'curl -fsS -H "Title: $GPUMON_TITLE" -d "$GPUMON_TEXT" https://ntfy.lab.example/gpus'""",
 }
 
 
-@pytest.mark.parametrize("program", EXAMPLES)
-def test_the_examples_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    stand_in = tmp_path / "bin" / program
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    stand_in = tmp_path / "bin" / {"smtp": "curl"}.get(name, name)
     stand_in.parent.mkdir()
     stand_in.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/said\ncat >> {tmp_path}/said\n')
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", f"{stand_in.parent}:/usr/bin:/bin")
-    written = json.dumps(EXAMPLES[program])
+    written = json.dumps(EXAMPLES[name])
     (tmp_path / "config.ini").write_text(f"[common]\nhosts = 'n1'\n[notify]\ncommand = {written}\n")
     assert told(config_file.load(tmp_path / "config.ini"), event(kind="host-up")) == []
+    page = (Path(__file__).parents[1] / "docs/notifications.md").read_text()
+    assert f"command = {written}\n" in page, "as it is on the page"
     said = (tmp_path / "said").read_text()
     assert "n1 is back" in said
     assert "It gave no data for" in said

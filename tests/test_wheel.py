@@ -55,3 +55,21 @@ def test_an_installed_wheel_runs_the_demo(installed: Path, tmp_path: Path) -> No
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "demo/site/index.html").exists()
+
+
+def test_an_installed_wheel_prints_the_files_of_a_deployment_and_has_man_pages(
+    installed: Path, tmp_path: Path
+) -> None:
+    printed = [
+        subprocess.run(
+            [installed / "gpumon-static", "init", "--print", what],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        for what in ("systemd", "ansible-vars")
+    ]
+    assert [(done.returncode, done.stderr) for done in printed] == [(0, ""), (0, "")]
+    assert f"\nExecStart={installed}/gpumon-static fetch --changes\n" in printed[0].stdout
+    assert f"\ngpumon_venv: {installed.parent}\n" in printed[1].stdout
+    assert (installed.parent / "share/man/man1/gpumon-static-fetch.1").exists()

@@ -23,8 +23,11 @@ from gpumon_static.demo import (
     MOST_GPUS,
     MOST_HOSTS,
 )
+from gpumon_static.deployment import PRINTED, UNITS
 
 STRICT_EXIT = 3
+MOST_OF_FAILURE = 4000
+"""Characters of a failure's text."""
 
 
 def command(function: Callable[..., Any]) -> click.Command:
@@ -118,6 +121,24 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
 @click.option("--site", metavar="DIR", help="Directory of the page.  [default: site, beside the config]")
 @click.option("--data", metavar="DIR", help="Directory of the data.  [default: data, beside the config]")
 @click.option("--no-check", is_flag=True, help="Do not connect to the hosts.")
+@click.option(
+    "--print",
+    "what",
+    type=click.Choice(PRINTED + UNITS),
+    metavar="|".join(PRINTED),
+    help="Print this file with the paths of the config; write nothing. Also by the name of a unit.",
+)
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --print: the config.  [default: that of DIRECTORY, else usual paths]",
+)
+@click.option(
+    "--run-as", metavar="USER", default="gpumon", show_default=True, help="With --print: who runs the job."
+)
+@click.option("--server-name", metavar="NAME", help="With --print: the name of the page's web server.")
 def init(
     directory: Path,
     hosts: str | None,
@@ -126,15 +147,24 @@ def init(
     site: str | None,
     data: str | None,
     no_check: bool,
+    what: str | None,
+    config_path: Path | None,
+    run_as: str,
+    server_name: str | None,
 ) -> None:
     """Write a commented config.ini to DIRECTORY, try it, and print what comes next.
 
     Asks for what is not given, on a terminal. Never overwrites. Exits with 3 when the check fails.
 
     Example:  gpumon-static init /srv/gpumon --hosts gpu[01-08] --user gpumon --site /var/www/gpu-monitor
-    """
-    from gpumon_static.commands.init import Wishes, crontab_line, nginx_snippet, write_config
 
+    Example:  gpumon-static init /srv/gpumon --print crontab > /etc/cron.d/gpumon-static
+    """
+    from gpumon_static.commands.init import Wishes, crontab_line, nginx_lines, printed, write_config
+
+    if what:
+        click.echo(printed(what, directory, config_path, run_as, server_name), nl=False)
+        return
     if hosts is None and not sys.stdin.isatty():
         raise click.UsageError("name the hosts with --hosts")
     if hosts is None:
@@ -145,7 +175,8 @@ def init(
     config = write_config(directory, Wishes(hosts, user, key, site, data))
     click.echo(f"wrote {config.path}\n")
     good = no_check or _checked(config.path)
-    click.echo(f"\nFor `crontab -e`:\n\n{crontab_line(config)}\n\nFor nginx:\n\n{nginx_snippet(config)}")
+    click.echo(f"\nFor `crontab -e`:\n\n{crontab_line(config)}\n\nFor nginx:\n\n{nginx_lines(config)}")
+    click.echo(f"Whole files:  gpumon-static init {directory} --print {'|'.join(PRINTED[:4])}")
     if not good:
         raise SystemExit(STRICT_EXIT)
 
@@ -161,11 +192,28 @@ def _checked(config_path: Path) -> bool:
 def probe() -> None:
     """Print the script that runs on the hosts.
 
-    To install it there for a key that may run nothing else: see deploy/authorized_keys.example.
+    To install it there for a key that may run nothing else:  gpumon-static init --print authorized_keys
     """
     from gpumon_static.collect.probe import framing as the_probe
 
     click.echo(the_probe.script(), nl=False)
+
+
+@command
+@config_option
+@click.argument("unit", default="gpumon-static.service")
+def notify_failure(config_path: Path | None, unit: str) -> None:
+    """Run the command of [notify] because UNIT failed.
+
+    For OnFailure= of the systemd unit, and for other schedulers that run a command when a job fails. The text
+    of the message is what comes on standard input, such as the last lines of the journal. Works with a config
+    that has wrong values.
+    """
+    from gpumon_static.notify.failure import notify_of_failure
+
+    config = load_config(config_path, tolerate=True)
+    told = "" if sys.stdin.isatty() else sys.stdin.read(MOST_OF_FAILURE)
+    notify_of_failure(config, unit, told, _now())
 
 
 @command

@@ -1,10 +1,9 @@
-"""`gpumon-static init`: write a commented config.ini, and the lines for cron and nginx."""
+"""`gpumon-static init`: write a commented config.ini, and the files for cron, systemd and web servers."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,9 @@ from gpumon_static import resources
 from gpumon_static.config import file as config_file
 from gpumon_static.config.hostlist import split_commas
 from gpumon_static.config.settings import Config
+from gpumon_static.deployment.files import cron_quoted, text_of
+from gpumon_static.deployment.installation import Installation, home_of, installation_of
+from gpumon_static.deployment.schedule import cron_schedule
 from gpumon_static.errors import ConfigError, GpumonError
 from gpumon_static.resources import own_program
 
@@ -82,30 +84,26 @@ def _set(text: str, key: str, value: str) -> str:
 
 
 def crontab_line(config: Config) -> str:
-    program = shlex.quote(str(own_program()))
-    path = shlex.quote(str(config.path.absolute()))
-    job = f"{program} fetch --changes -c {path} && {program} render -c {path}"
-    # cron reads a bare % as the end of the line.
-    return f"*/5 * * * * {job}".replace("%", r"\%")
+    """For `crontab -e`, which has no column for the user."""
+    program, path = cron_quoted(str(own_program())), cron_quoted(str(config.path.absolute()))
+    schedule = cron_schedule(config.site.interval)
+    return f"{schedule} {program} fetch --changes -c {path} && {program} render -c {path}"
 
 
-def nginx_snippet(config: Config) -> str:
-    site = str(config.paths.site)
-    return "\n".join(
-        [
-            "location /gpu-monitor/ {",
-            f"    alias {_nginx_quoted(site + '/')};",
-            "    index index.html;",
-            "    gzip_static on;",
-            '    add_header Cache-Control "no-cache" always;',
-            "}",
-        ]
-    )
+def nginx_lines(config: Config) -> str:
+    """For a server that is there already."""
+    return text_of("nginx-locations", installation_of(config, Installation.account))
 
 
-def _nginx_quoted(text: str) -> str:
-    return (
-        text
-        if re.fullmatch(r"[\w./-]+", text)
-        else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    )
+def printed(
+    what: str, directory: Path, config_path: Path | None, account: str, server_name: str | None
+) -> str:
+    """A file of the deployment, with the values of the config, else with the usual ones."""
+    path = config_path or directory / "config.ini"
+    if config_path or path.exists():
+        there = installation_of(config_file.load(path), account, server_name)
+    else:
+        there = Installation(
+            account, home_of(account), own_program(), server_name=server_name or Installation.server_name
+        )
+    return text_of(what, there)

@@ -48,9 +48,11 @@ def command(function: Callable[..., Any]) -> click.Command:
     return click.command()(debug_option(function))
 
 
-def load_config(path: Path | None, *, need_keys: bool = False, instead: str = "") -> Config:
+def load_config(
+    path: Path | None, *, need_keys: bool = False, instead: str = "", tolerate: bool = False
+) -> Config:
     """The config that a command works with. `instead`: what it can do without one, for the error."""
     # Half of what --help would cost, which needs none.
     from gpumon_static.config import file
 
-    return file.load(file.find(path, instead), need_keys=need_keys)
+    return file.load(file.find(path, instead), need_keys=need_keys, tolerate=tolerate)

@@ -58,8 +58,11 @@ def usual_places() -> list[Path]:
     return [Path("config.ini"), base / "gpumon-static/config.ini", OF_THE_SYSTEM]
 
 
-def load(config_path: Path, *, need_keys: bool = False) -> Config:
-    """`need_keys`: the key files must be readable too (fetch needs them, render does not)."""
+def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) -> Config:
+    """`need_keys`: the key files must be readable too (fetch needs them, render does not).
+
+    `tolerate`: wrong values are replaced by their defaults; for reporting that a run failed, perhaps by them.
+    """
     tables = _read_tables(config_path)
     base = config_path.absolute().parent
     problems = list(unknown_names(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
@@ -92,7 +95,7 @@ def load(config_path: Path, *, need_keys: bool = False) -> Config:
     # Dask workers have files of their own.
     if need_keys and sections["fetch"].engine != "dask":
         problems += _unreadable_files(all_asked)
-    if problems:
+    if problems and not tolerate:
         raise ConfigError(config_path, problems)
     return Config(
         config_path,

@@ -54,7 +54,12 @@ def _run(event: Event, config: Config, end: float, programs: Programs) -> str | 
     seconds = min(config.notify.timeout, end - time.monotonic())
     if seconds <= 0:
         return f"{event.type} of {event.host} not sent: the commands before it took {WHOLE_SECONDS:g} s"
-    told = document(event, config.site.title)
+    return run_command(document(event, config.site.title), config, seconds, programs)
+
+
+def run_command(told: dict[str, Any], config: Config, seconds: float, programs: Programs) -> str | None:
+    """Run the command with a message on its standard input. Returns what went wrong, in one line."""
+    about = f"{told['type']} of {told['host']}"
     # A file, not a pipe: what the command leaves running, as mail does, may go on writing to it.
     with tempfile.TemporaryFile() as errors:
         try:
@@ -73,12 +78,12 @@ def _run(event: Event, config: Config, end: float, programs: Programs) -> str | 
             problem = f"did not end within {seconds:.0f} s"
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            return f"the command cannot be run for {event.type} of {event.host}: {reason}"
+            return f"the command cannot be run for {about}: {reason}"
         errors.seek(0)
         said = one_line(errors.read(MOST_ERROR).decode("utf-8", errors="replace"))
     if problem is None:
         return None
-    return f"the command {problem} for {event.type} of {event.host}" + (f": {said}" if said else "")
+    return f"the command {problem} for {about}" + (f": {said}" if said else "")
 
 
 def _environment(told: dict[str, Any]) -> dict[str, str]:

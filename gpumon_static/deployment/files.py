@@ -1,0 +1,124 @@
+"""The files of a deployment: the templates of templates/deploy/, filled with the values of an installation.
+
+A template has `@{name}` where a value goes. A value of several lines is indented as the line it stands on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gpumon_static import resources
+from gpumon_static.deployment import UNITS, schedule
+from gpumon_static.deployment.installation import Installation
+
+Quote = Callable[[str], str]
+PROBE = "/usr/local/bin/gpumon-probe"
+TIME_TO_WRITE_S = 50
+"""Seconds between the deadline of a fetch and the end of a run."""
+_VALUE = re.compile(r"^(?P<indent>[ \t]*)@\{(?P<block>\w+)\}$|@\{(?P<name>\w+)\}", re.MULTILINE)
+_PLAIN = re.compile(r"[\w./@:+-]+")
+
+
+def cron_quoted(text: str) -> str:
+    # cron reads a bare % as the end of the line.
+    return shlex.quote(text).replace("%", r"\%")
+
+
+def double_quoted(text: str) -> str:
+    """As nginx and Caddy read it; bare where that is the same."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return text if _PLAIN.fullmatch(text) else f'"{escaped}"'
+
+
+def systemd_quoted(text: str) -> str:
+    return double_quoted(text).replace("%", "%%")
+
+
+def yaml_quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+QUOTES: Mapping[str, Quote] = {
+    "crontab": cron_quoted,
+    **dict.fromkeys((*UNITS, "gpumon-dask-worker.service"), systemd_quoted),
+    "nginx": double_quoted,
+    "nginx-locations": double_quoted,
+    "caddy": double_quoted,
+    "authorized_keys": str,
+    "ansible-vars": yaml_quoted,
+}
+SITE_FILES = (
+    "index.html", "gpus.json", "gpus.schema.json", "metrics.prom", "free.txt", "feed.xml", "load_data.csv",
+    "show.txt", "show.ansi", "gpufree",
+)  # fmt: skip
+"""What render may write beside the pages of `[[site.pages]]`, each with its packed form."""
+DATA_FILES = (
+    "load_data.csv",
+    "history.db*",
+    "events.json*",
+    "site-files.json",
+    "pseudonyms.key",
+    "fetch.lock",
+)
+
+
+def text_of(name: str, there: Installation) -> str:
+    """A file by its name; `systemd` is all units, each below its path, as `systemctl cat` prints them."""
+    if name == "systemd":
+        return "\n".join(f"# /etc/systemd/system/{unit}\n{text_of(unit, there)}" for unit in UNITS)
+    values = _values(there, QUOTES[name])
+    if name == "crontab":
+        values |= {"cron": schedule.cron_schedule(there.interval)}
+    if name == "gpumon-dask-worker.service":
+        # Dask reads the load of its machine, and the key may be in any home.
+        values |= {"protect_home": "read-only", "proc_subset": "all"}
+    for part in ("hardening", "nginx-settings", "nginx-locations"):
+        values[part.removeprefix("nginx-")] = _filled(part, values).rstrip("\n")
+    return _filled(name, values)
+
+
+def _values(there: Installation, quote: Quote) -> dict[str, str]:
+    own = there.reads_itself
+    return {
+        "account": there.account,
+        "home": quote(str(there.home)),
+        "program": quote(str(there.program)),
+        # In a shell's words, within the single quotes of a unit.
+        "program_in_shell": systemd_quoted(str(there.program)),
+        "venv": quote(str(there.program.parent.parent)),
+        "dask": quote(str(there.program.with_name("dask"))),
+        "config": quote(str(there.config)),
+        "config_as_it_is": str(there.config),
+        "config_directory": str(there.config.parent),
+        "environment": quote(f"GPUMON_CONFIG={there.config}"),
+        "site": quote(str(there.site)),
+        "site_with_slash": quote(f"{there.site}/"),
+        "writable": " ".join(quote(str(path)) for path in there.writable),
+        "interval": str(there.interval),
+        "every": schedule.words(there.interval),
+        "timer": schedule.timer_lines(there.interval),
+        "deadline": f"{there.deadline:g}",
+        "timeout": f"{there.deadline + TIME_TO_WRITE_S:g}",
+        "protect_home": "read-only" if there.is_in_a_home else "yes",
+        "private_devices": "no" if own else "yes",
+        "protect_proc": "default" if own else "invisible",
+        "proc_subset": "all" if own else "pid",
+        "server_name": there.server_name,
+        "probe": PROBE,
+        "public_key": there.public_key,
+    }
+
+
+def _filled(name: str, values: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found["name"]:
+            return values[found["name"]]
+        lines = values[found["block"]].split("\n")
+        return "\n".join(f"{found['indent']}{line}" if line else "" for line in lines)
+
+    template = resources.find(str(Path("templates/deploy", name))).read_text(encoding="utf-8")
+    return _VALUE.sub(value, template)
