@@ -431,9 +431,9 @@ def test_a_printed_page_has_cards_bars_ribbons_and_charts(lab: Lab, open_page: O
     expect(page.locator("#history-week .cell").first).to_be_visible()
     card = page.locator(".card.busy").first
     assert "gradient" in card.evaluate(
-        "card => getComputedStyle(card.children[5], '::after').backgroundImage"
+        "card => getComputedStyle(card.children[4], '::after').backgroundImage"
     )
     assert "gradient" in card.evaluate(
-        "card => getComputedStyle(card.children[3], '::before').backgroundImage"
+        "card => getComputedStyle(card.children[2], '::before').backgroundImage"
     )
     assert card.evaluate("card => getComputedStyle(card).printColorAdjust") == "exact"

@@ -16,6 +16,8 @@ def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) 
     def shown(process: Process) -> Process:
         return replace(process, user=users.get(process.user, process.user)) if process.user else process
 
+    if not users:
+        return list(readings)
     def shown_owner(gpu: Gpu) -> Gpu:
         login = gpu.allocation.user
         if login is None or login not in users:
@@ -43,4 +45,7 @@ def without_command_lines(readings: Iterable[HostReading]) -> list[HostReading]:
     def without(process: Process) -> Process:
         return replace(process, command_line=None) if process.command_line else process
 
-    return [reading.with_processes(without) for reading in readings]
+    def has_some(reading: HostReading) -> bool:
+        return any(process.command_line for gpu in reading.gpus for process in gpu.all_processes)
+
+    return [reading.with_processes(without) if has_some(reading) else reading for reading in readings]
