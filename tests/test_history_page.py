@@ -266,7 +266,7 @@ def test_the_last_day_of_a_gpu_has_its_owners(lab: Lab) -> None:
     runs(lab, range(60, 120, 5), free)
     data = json.loads(page_at(lab, 115, free).history.data)  # type: ignore[union-attr]
     utilization, memory, temperature, power, most_w, bands = data["gpus"][0][0]
-    assert decoded(utilization, 100)[-2:] == [96.8, 0.0]
+    assert decoded(utilization, 100)[-2:] == [95.2, 0.0]
     assert decoded(memory, 100)[-2:] == [50.8, 0.0]
     assert decoded(temperature, 100)[-2:] == [31.7, 31.7]
     assert (decoded(power, 300)[-2:], most_w) == ([300.0, 57.1], 300)

@@ -12,12 +12,12 @@ from gpumon_static.text import clip
 
 def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) -> list[HostReading]:
     """Replace logins by the names that `[users]` in the config has for them."""
+    if not users:
+        return list(readings)
 
     def shown(process: Process) -> Process:
         return replace(process, user=users.get(process.user, process.user)) if process.user else process
 
-    if not users:
-        return list(readings)
     def shown_owner(gpu: Gpu) -> Gpu:
         login = gpu.allocation.user
         if login is None or login not in users:
