@@ -14,7 +14,7 @@
     if (!gpu) return null;
     const card = document.getElementById(gpu.anchor);
     const state = element("p", { className: `state-line ${gpu.kind}` }, element("span", { className: "state" }, gpu.word));
-    const when = card?.children[5]?.firstChild?.textContent ?? "";
+    const when = card?.children[4]?.firstChild?.textContent ?? "";
     state.append(element("bdi", {}, gpu.name), element("span", { className: "quiet" }, when), element("a", { href: `#${gpu.anchor}` }, "its card"));
     const panel = element("div", { className: "gpu-panel" }, state, ...gpumon.details.make(gpu));
     place.append(panel);

@@ -37,7 +37,7 @@
     const under = box.height <= below || below >= above;
     const left = within(EDGE, card.left, width - box.width - EDGE);
     if (box.height > Math.max(below, above)) {
-      const room = height - 2 * EDGE;
+      const room = height - 4 * EDGE; // as much as tooltip.css allows
       const top = within(EDGE, card.top, height - Math.min(box.height, room) - EDGE);
       if (card.right + GAP + box.width + EDGE <= width) return { left: card.right + GAP, top, room };
       if (card.left - GAP - box.width >= EDGE) return { left: card.left - GAP - box.width, top, room };

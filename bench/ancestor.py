@@ -50,14 +50,15 @@ def ancestor_page(readings: Iterable[HostReading]) -> str:
 def _row(host: str, gpu: Gpu) -> str:
     badge = ("bg-danger", "Busy") if gpu.processes else ("bg-success", "Free")
     lines = "".join(
-        f"<li>{p.pid} {escape(str(p.user))} {escape(str(p.name))} {p.memory_mib:.0f} MiB</li>"
+        f"<li>{p.pid} {escape(str(p.user))} {escape(str(p.name))} {p.memory_mib or 0:.0f} MiB</li>"
         for p in gpu.processes
     )
-    memory = f"{gpu.memory_used_mib:.0f} / {gpu.memory_total_mib:.0f} MiB"
+    memory = f"{gpu.memory_used_mib or 0:.0f} / {gpu.memory_total_mib or 0:.0f} MiB"
+    load = f"{gpu.utilization or 0:.0f}%"
     return (
         f"<tr><td>{escape(host)}</td><td>{gpu.index}</td><td>{escape(str(gpu.name))}</td>"
         f'<td><span class="badge {badge[0]}">{badge[1]}</span></td>'
-        f'<td><div class="progress"><div class="progress-bar" style="width: {gpu.utilization:.0f}%"></div>'
-        f"</div>{gpu.utilization:.0f}%</td><td>{memory}</td><td>{gpu.temperature_c:.0f}&deg;C</td>"
-        f"<td>{gpu.power_w:.0f} W</td><td><ul>{lines}</ul></td></tr>"
+        f'<td><div class="progress"><div class="progress-bar" style="width: {load}"></div>'
+        f"</div>{load}</td><td>{memory}</td><td>{gpu.temperature_c or 0:.0f}&deg;C</td>"
+        f"<td>{gpu.power_w or 0:.0f} W</td><td><ul>{lines}</ul></td></tr>"
     )

@@ -1,43 +1,53 @@
-"""The page in Chromium: bytes per GPU, first paint, a letter in the search; beside a table row per GPU."""
+"""The page in Chromium: weight, render, first paint, search, refresh; beside a table row per GPU."""
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import random
 import statistics
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.ancestor import ancestor_page
+from bench.targets import compare
+from gpumon_static.commands.render import render
 from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
-from gpumon_static.model import Gpu, HostReading, Machine, Process
-from gpumon_static.publish.page.html import render_page
-from gpumon_static.publish.page.view import build_page
+from gpumon_static.demo import lab, workload
+from gpumon_static.demo.lab import DemoSpec
+from gpumon_static.model import HostReading
+from gpumon_static.store import snapshot
+from gpumon_static.store.history import record
+from gpumon_static.survey.sightings import sightings
 
-NOW = datetime(2025, 11, 14, 9, 12, tzinfo=UTC)
+NOW = datetime(2026, 11, 16, 15, 0, tzinfo=UTC)
 GPUS_PER_HOST = 8
-TYPED = "alice"
-USERS = ("alice", "bob", "carol", "dmitri", "eve", "farid", "grace", "heidi", "ivan", "judy")
-MODELS = (("NVIDIA A100-SXM4-80GB", 81920.0), ("NVIDIA GeForce RTX 3090", 24576.0), ("NVIDIA L40S", 46068.0))
-SETTLE_MS = 500
+LARGE = 8000
+RUNS = 48
+"""Of the last day, half an hour apart."""
+TYPED = "jonas"
+SETTLE_MS = 4000
 OURS, ANCESTOR = "gpumon-static", "a table row per GPU"
+SLOWED = 6
 
-# From the letter to the frame that shows what it found: the next frame is drawn, then this runs.
-KEYSTROKE = """async (text) => {
+# From the letter to the frame that shows what it found: the next one is drawn, then this runs. Then clearing.
+KEYSTROKES = """async (text) => {
   const input = document.querySelector("[name=q]");
   const times = [];
-  for (let letters = 1; letters <= text.length; letters += 1) {
-    await new Promise((done) => setTimeout(done, 50));
+  for (const value of [...text].map((_, place) => text.slice(0, place + 1)).concat("")) {
+    await new Promise((done) => setTimeout(done, 400));
     const started = performance.now();
-    input.value = text.slice(0, letters);
+    input.value = value;
     input.dispatchEvent(new Event("input", { bubbles: true }));
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
     times.push(performance.now() - started);
@@ -48,13 +58,30 @@ PAINT = """() => new Promise((done) => new PerformanceObserver((list) => {
   const paint = list.getEntriesByName("first-contentful-paint")[0];
   if (paint) done(paint.startTime);
 }).observe({ type: "paint", buffered: true }))"""
+WATCH = """() => {
+  window.blocks = [0];
+  new PerformanceObserver((list) => list.getEntries().forEach((one) => window.blocks.push(one.duration)))
+    .observe({ type: "longtask" });
+}"""
 
 
 @dataclass(frozen=True)
 class Measured:
-    paint_ms: float
-    loaded_ms: float
-    keystroke_ms: float
+    """Milliseconds."""
+
+    paint: float
+    letter: float
+    clearing: float
+
+
+@dataclass(frozen=True)
+class Made:
+    file: Path
+    render_s: float
+
+    @property
+    def content(self) -> bytes:
+        return self.file.read_bytes()
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -67,60 +94,131 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     print(
-        f"page: 6 of 10 GPUs busy, {GPUS_PER_HOST} per host, from disk, 1440 x 900, median of {given.rounds};"
-        f" search: a letter of {TYPED!r}, until the frame with the result is drawn.\n"
+        f"page: the demo's lab, {GPUS_PER_HOST} GPUs per host, 24 h of history, from disk, 1440 x 900, median"
+        f" of {given.rounds}; search: a letter of {TYPED!r}, until the frame with the result is drawn; slow:"
+        f" with the CPU slowed {SLOWED} times.\n"
     )
-    print(
-        f"{'GPUs':>6} {'page':22} {'bytes':>11} {'gzip':>9} {'gzip/GPU':>9} {'made in':>9}"
-        f" {'first paint':>12} {'loaded':>9} {'search':>9}"
-    )
-    with _chromium(given.chromium) as browser, TemporaryDirectory() as folder:
+    with _chromium(given.chromium) as browser:
         for gpus in given.gpus:
-            _compare(browser, Path(folder), gpus, given.rounds)
+            with TemporaryDirectory() as folder:
+                _compare(browser, Path(folder), gpus, given.rounds)
 
 
 def _compare(browser: Browser, folder: Path, gpus: int, rounds: int) -> None:
-    config, readings = _lab(gpus)
-    makers: dict[str, Callable[[], str]] = {
-        OURS: lambda: render_page(build_page(readings, config, NOW)),
-        ANCESTOR: lambda: ancestor_page(readings),
-    }
-    files, made = {}, {}
-    for name, make in makers.items():
-        started = time.perf_counter()
-        html = make()
-        made[name] = time.perf_counter() - started
-        files[name] = folder / f"{gpus}-{name.split()[0]}.html"
-        files[name].write_text(html, encoding="utf-8")
-    measured: dict[str, list[Measured]] = {name: [] for name in makers}
-    for _ in range(rounds):
-        for name, file in files.items():
-            measured[name].append(_measure(browser, file))
-    for name, file in files.items():
-        _print(gpus, name, file.read_bytes(), made[name], measured[name])
+    config, readings = _lab(folder, gpus)
+    pages = {OURS: _ours(config), ANCESTOR: _table(folder, readings)}
+    heads = f"{'bytes':>11} {'packed':>9} {'elements/GPU':>13} {'no JS':>7} {'CPU':>7}"
+    print(f"{'GPUs':>6} {'page':22} {heads}")
+    for name, made in pages.items():
+        packed = len(gzip.compress(made.content, 6, mtime=0))
+        with_js, without = (_elements(browser, made.file, javascript=on) / gpus for on in (True, False))
+        print(
+            f"{gpus:6} {name:22} {len(made.content):11,} {packed:9,} {with_js:13.1f} {without:7.1f}"
+            f" {made.render_s:5.2f} s"
+        )
+        if name == OURS and gpus == LARGE:
+            for what, value, most, unit in (
+                ("bytes", len(made.content) / 1e6, 6.0, "MB"),
+                ("packed", packed / 1e3, 900.0, "kB"),
+                ("elements per GPU", max(with_js, without), 9.0, ""),
+                ("render", made.render_s, 4.0, "s"),
+            ):
+                print("      ", what, compare(f"page of {LARGE:,} GPUs, {what}", value, most, unit))
+    for slowed in (1, SLOWED):
+        _print_times(browser, pages, gpus, rounds, slowed)
+    block, slow = (_longest_block(browser, config, slowed) for slowed in (1, SLOWED))
+    print(f"{gpus:6} longest block of a refresh in which all changed: {block:.0f} ms, slow {slow:.0f} ms")
+    if gpus == LARGE:
+        print("      ", compare(f"refresh of {LARGE:,} GPUs, longest block", block, 200, "ms"))
     print()
 
 
-def _measure(browser: Browser, file: Path) -> Measured:
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.goto(file.as_uri(), wait_until="load", timeout=120_000)
-    loaded = page.evaluate("performance.timing.loadEventStart - performance.timing.navigationStart")
+def _print_times(browser: Browser, pages: dict[str, Made], gpus: int, rounds: int, slowed: int) -> None:
+    measured: dict[str, list[Measured]] = {name: [] for name in pages}
+    for _ in range(rounds):
+        for name, made in pages.items():
+            measured[name].append(_measure(browser, made.file, slowed))
+    medians = {
+        name: {
+            field.name: statistics.median(getattr(m, field.name) for m in found) for field in fields(Measured)
+        }
+        for name, found in measured.items()
+    }
+    for name, found in medians.items():
+        told = "  ".join(f"{what} {value:6.0f} ms" for what, value in found.items())
+        print(f"{gpus:6} {name:22} {told}{'  slow' if slowed > 1 else ''}")
+    if gpus == LARGE and slowed == 1:
+        for what, most in (("paint", 1.0), ("letter", 2.0), ("clearing", 2.0)):
+            ratio = medians[OURS][what] / medians[ANCESTOR][what]
+            print("      ", compare(f"{what}, {LARGE:,} GPUs, to the table", ratio, most, "x"))
+
+
+def _open(browser: Browser, address: str, slowed: int = 1) -> Page:
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page.clock.set_system_time(NOW)
+    if slowed > 1:
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": slowed})
+    page.goto(address, wait_until="load", timeout=240_000)
+    return page
+
+
+def _measure(browser: Browser, file: Path, slowed: int) -> Measured:
+    page = _open(browser, file.as_uri(), slowed)
     paint = page.evaluate(PAINT)
     page.wait_for_timeout(SETTLE_MS)
-    times: list[float] = page.evaluate(KEYSTROKE, TYPED)
+    *letters, clearing = page.evaluate(KEYSTROKES, TYPED)
+    page.context.close()
+    return Measured(paint, statistics.median(letters), clearing)
+
+
+def _elements(browser: Browser, file: Path, *, javascript: bool) -> int:
+    context = browser.new_context(java_script_enabled=javascript)
+    page = context.new_page()
+    page.goto(file.as_uri(), timeout=240_000)
+    counted = context.new_cdp_session(page).send("DOM.getDocument", {"depth": -1})
     context.close()
-    return Measured(paint, loaded, statistics.median(times))
+    return _count(counted["root"])
 
 
-def _print(gpus: int, name: str, content: bytes, made_s: float, rounds: Sequence[Measured]) -> None:
-    packed = len(gzip.compress(content, 6, mtime=0))
-    print(
-        f"{gpus:6} {name:22} {len(content):11,} {packed:9,} {packed / gpus:9.0f} {made_s:7.2f} s"
-        f" {statistics.median(m.paint_ms for m in rounds):9.0f} ms"
-        f" {statistics.median(m.loaded_ms for m in rounds):6.0f} ms"
-        f" {statistics.median(m.keystroke_ms for m in rounds):6.0f} ms"
+def _count(root: dict[str, Any]) -> int:
+    found, waiting = 0, [root]
+    while waiting:
+        node = waiting.pop()
+        found += node["nodeType"] == 1
+        waiting += node.get("children", ())
+    return found
+
+
+def _longest_block(browser: Browser, config: Config, slowed: int) -> float:
+    """The page is served, and replaced by one of half an hour later."""
+    config = replace(config, site=replace(config.site, refresh=5))
+    render(config, NOW)
+    handler = partial(_Silent, directory=str(config.paths.site))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    page = _open(browser, f"http://127.0.0.1:{server.server_port}/", slowed)
+    page.wait_for_timeout(SETTLE_MS)
+    page.evaluate(WATCH)
+    later = NOW + timedelta(minutes=30)
+    readings = [replace(reading, fetched_at=later) for reading in _run(config, later)]
+    before = config.csv_path.read_text(encoding="utf-8")
+    config.csv_path.write_text(snapshot.to_csv(readings), encoding="utf-8")
+    render(config, later)
+    config.csv_path.write_text(before, encoding="utf-8")
+    page.wait_for_function(
+        "made => document.body.dataset.made === made", arg=later.isoformat(), timeout=120_000
     )
+    page.wait_for_timeout(SETTLE_MS)
+    longest = float(page.evaluate("Math.max(...window.blocks)"))
+    page.context.close()
+    server.shutdown()
+    server.server_close()
+    return longest
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
 @contextmanager
@@ -132,57 +230,50 @@ def _chromium(path: str) -> Iterator[Browser]:
         browser.close()
 
 
-def _lab(gpus: int) -> tuple[Config, list[HostReading]]:
-    chance = random.Random(1)
-    names = [f"node{number:04}" for number in range(gpus // GPUS_PER_HOST)]
-    readings = [_reading(name, MODELS[place % len(MODELS)], chance) for place, name in enumerate(names)]
+def _ours(config: Config) -> Made:
+    started = time.process_time()
+    file = render(config, NOW)
+    return Made(file, time.process_time() - started)
+
+
+def _table(folder: Path, readings: list[HostReading]) -> Made:
+    started = time.process_time()
+    html = ancestor_page(readings)
+    spent = time.process_time() - started
+    file = folder / "table.html"
+    file.write_text(html, encoding="utf-8")
+    return Made(file, spent)
+
+
+def _lab(folder: Path, gpus: int) -> tuple[Config, list[HostReading]]:
+    """The demo's lab with a day of history, as `fetch` leaves it."""
+    hosts = lab.build(DemoSpec(1, gpus // GPUS_PER_HOST, GPUS_PER_HOST))
     config = Config(
-        path=Path("config.ini"),
-        hosts=tuple(_host(name) for name in names),
+        path=folder / "config.ini",
+        hosts=tuple(_host(host.name) for host in hosts),
         fetch=FetchConfig(),
-        paths=PathsConfig(Path("data"), Path("site")),
+        paths=PathsConfig(folder / "data", folder / "site"),
         busy=BusyConfig(),
         site=SiteConfig(refresh=0),
     )
+    config.paths.data.mkdir()
+    config.paths.site.mkdir()
+    for number in range(RUNS, -1, -1):
+        at = NOW - timedelta(minutes=30 * number)
+        readings = _run(config, at)
+        record.record(config, sightings(readings, config.busy), at, _complain)
+    config.csv_path.write_text(snapshot.to_csv(readings), encoding="utf-8")
     return config, readings
+
+
+def _run(config: Config, at: datetime) -> list[HostReading]:
+    hosts = lab.build(DemoSpec(1, len(config.hosts), GPUS_PER_HOST))
+    return [workload.healthy_reading(host, at) for host in hosts]
 
 
 def _host(name: str) -> HostConfig:
     return HostConfig(name, name, None, None, None, 10.0, 30.0, "paramiko", "strict", Path("known_hosts"))
 
 
-def _reading(name: str, model: tuple[str, float], chance: random.Random) -> HostReading:
-    return HostReading(
-        name,
-        NOW - timedelta(minutes=2),
-        driver_version="550.90.07",
-        cuda_version="12.4",
-        gpus=tuple(_gpu(index, model, chance) for index in range(GPUS_PER_HOST)),
-        machine=Machine(128, chance.uniform(0, 99), 9.0, 8.0, 1032192.0, chance.uniform(1e5, 9e5)),
-    )
-
-
-def _gpu(index: int, model: tuple[str, float], chance: random.Random) -> Gpu:
-    name, total_mib = model
-    is_busy = chance.random() < 0.6
-    used_mib = total_mib * chance.uniform(0.2, 0.97) if is_busy else 4.0
-    job = Process(
-        chance.randint(1000, 99999),
-        "C",
-        "python",
-        used_mib,
-        chance.choice(USERS),
-        elapsed_s=chance.randint(60, 400_000),
-    )
-    return Gpu(
-        index,
-        uuid=f"GPU-{chance.getrandbits(64):016x}-{chance.getrandbits(32):08x}",
-        name=name,
-        utilization=float(chance.randint(20, 100)) if is_busy else 0.0,
-        memory_used_mib=used_mib,
-        memory_total_mib=total_mib,
-        temperature_c=float(chance.randint(30, 85)),
-        power_w=float(chance.randint(50, 390)),
-        power_limit_w=400.0,
-        processes=(job,) if is_busy else (),
-    )
+def _complain(text: str) -> None:
+    raise RuntimeError(text)

@@ -266,7 +266,7 @@ def test_the_last_day_of_a_gpu_has_its_owners(lab: Lab) -> None:
     runs(lab, range(60, 120, 5), free)
     data = json.loads(page_at(lab, 115, free).history.data)  # type: ignore[union-attr]
     utilization, memory, temperature, power, most_w, bands = data["gpus"][0][0]
-    assert decoded(utilization, 100)[-2:] == [96.8, 0.0]
+    assert decoded(utilization, 100)[-2:] == [95.2, 0.0]
     assert decoded(memory, 100)[-2:] == [50.8, 0.0]
     assert decoded(temperature, 100)[-2:] == [31.7, 31.7]
     assert (decoded(power, 300)[-2:], most_w) == ([300.0, 57.1], 300)
@@ -431,9 +431,9 @@ def test_a_printed_page_has_cards_bars_ribbons_and_charts(lab: Lab, open_page: O
     expect(page.locator("#history-week .cell").first).to_be_visible()
     card = page.locator(".card.busy").first
     assert "gradient" in card.evaluate(
-        "card => getComputedStyle(card.children[5], '::after').backgroundImage"
+        "card => getComputedStyle(card.children[4], '::after').backgroundImage"
     )
     assert "gradient" in card.evaluate(
-        "card => getComputedStyle(card.children[3], '::before').backgroundImage"
+        "card => getComputedStyle(card.children[2], '::before').backgroundImage"
     )
     assert card.evaluate("card => getComputedStyle(card).printColorAdjust") == "exact"

@@ -12,6 +12,8 @@ from gpumon_static.text import clip
 
 def with_shown_names(readings: Iterable[HostReading], users: Mapping[str, str]) -> list[HostReading]:
     """Replace logins by the names that `[users]` in the config has for them."""
+    if not users:
+        return list(readings)
 
     def shown(process: Process) -> Process:
         return replace(process, user=users.get(process.user, process.user)) if process.user else process
@@ -43,4 +45,7 @@ def without_command_lines(readings: Iterable[HostReading]) -> list[HostReading]:
     def without(process: Process) -> Process:
         return replace(process, command_line=None) if process.command_line else process
 
-    return [reading.with_processes(without) for reading in readings]
+    def has_some(reading: HostReading) -> bool:
+        return any(process.command_line for gpu in reading.gpus for process in gpu.all_processes)
+
+    return [reading.with_processes(without) if has_some(reading) else reading for reading in readings]

@@ -5,8 +5,9 @@
     HOST     [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, what speaks against it,
               seconds that its reading is older than the newest, [GPU, ...],
               what srun's options are made of, only where programs are started so]
-    GPU      [index, kind, model, utilization %, used MiB, total MiB, users, runtime s, °C, W, is offered,
-              what chooses it where that is not the index, as the UUID of a slice, or 0, DETAIL]
+    GPU      [index, kind, model, utilization %, used MiB, total MiB, users, runtime s (0: of the one
+              process), °C, W, is offered, what chooses it where that is not the index, as the UUID of a
+              slice, or 0, DETAIL]
     DETAIL   [UUID, fan %, limit W, [PROCESS, ...], sentence in their place, [[label, fact], ...],
               [[fault, detail, explanation, is one], ...], MORE]
     UUID     as it is, or, of the usual kind, ~ and its 16 bytes in base64
@@ -107,7 +108,7 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
         _short(numbers.used_mib),
         _short(numbers.total_mib),
         [users[name] for name in numbers.owners] if tells_names else len(numbers.owners),
-        numbers.runtime_s,
+        0 if len(tip.processes) == 1 else numbers.runtime_s,
         _short(numbers.temperature_c),
         _short(numbers.power_w),
         int(numbers.is_offered),

@@ -13,7 +13,7 @@ from gpumon_static.survey.jobs import Job, since_words
 from gpumon_static.text import DASH, clip, split_name
 from gpumon_static.times import utc_text
 
-MOST_JOBS = 300
+MOST_JOBS = 100
 MOST_HOSTS = 8
 ID_LETTERS = 48
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import HostView
 
 LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-COARSE = "".join(LEVELS[min(63, (place + 1) // 4 * 4)] for place in range(64))
+COARSE = "".join(LEVELS[min(63, round(place / 4) * 4)] for place in range(64))
 """Every fourth level, for what there are thousands of: half as much when packed."""
 MOST, BOTTOM = len(LEVELS) - 1, LEVELS[0]
 LONG_GAP = 4
@@ -62,7 +62,7 @@ def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool) ->
         "step": {name: step for name, (step, _) in RANGES.items()},
         "first": {name: _first(name, past.now) for name in RANGES},
         "cluster": past_levels(view, whole_pools(past, None if everything else names)),
-        "hosts": [[host.name, past_levels(view, by_host[host.full_name])] for host in shown],
+        "hosts": [[host.name, past_levels(view, by_host[host.full_name], COARSE)] for host in shown],
         "models": [
             [
                 m.name,
@@ -103,7 +103,7 @@ def _first(name: str, now: int) -> int:
     return now // step - count + 1
 
 
-def past_levels(view: PastView, pools: Iterable[Pool]) -> dict[str, list[str]]:
+def past_levels(view: PastView, pools: Iterable[Pool], levels: str = LEVELS) -> dict[str, list[str]]:
     """Mean utilization and memory in use, in percent, of all GPUs of these pools."""
     found = {}
     for name, (_, count) in RANGES.items():
@@ -118,8 +118,10 @@ def past_levels(view: PastView, pools: Iterable[Pool]) -> dict[str, list[str]]:
         first = _first(name, view.past.now)
         rows = [sums.get(first + place, NOTHING) for place in range(count)]
         found[name] = [
-            letters([worked / measured if measured else None for worked, measured, _, _ in rows], 100),
-            letters([100 * used / total if total else None for _, _, used, total in rows], 100),
+            letters(
+                [worked / measured if measured else None for worked, measured, _, _ in rows], 100, levels
+            ),
+            letters([100 * used / total if total else None for _, _, used, total in rows], 100, levels),
         ]
     return found
 
@@ -182,8 +184,8 @@ def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[Any]:
     utilization, memory, temperature, power = zip(*rows, strict=True)
     most_w = max((value for value in power if value is not None), default=0.0)
     return [
-        letters(utilization, 100),
-        letters(memory, gpu.memory_total or 0),
+        letters(utilization, 100, COARSE),
+        letters(memory, gpu.memory_total or 0, COARSE),
         letters(temperature, TOP_C, COARSE),
         letters(power, most_w, COARSE),
         round(most_w),

@@ -244,7 +244,9 @@ class Card:
 
     @property
     def title(self) -> str:
-        """Users and memory, for readers without JavaScript."""
+        """Users and memory, for readers without JavaScript; of one user the card itself has both."""
+        if len(self.tooltip.users) < 2:
+            return ""
         users = ", ".join(f"{user.name} {user.gigabytes}" for user in self.tooltip.users)
         return f"{users} + {self.tooltip.more_users} more" if self.tooltip.more_users else users
 
