@@ -74,7 +74,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Job:
+class DemoJob:
     start: int
     """Seconds since 1970, as all times here."""
     end: int
@@ -88,11 +88,11 @@ class Job:
     """PIDs are made of it."""
 
 
-def running(lane: Lane, at: int) -> Iterator[Job]:
+def running(lane: Lane, at: int) -> Iterator[DemoJob]:
     return (job for job in _window(lane, _window_number(lane.key, at)) if job.start <= at < job.end)
 
 
-def utilization(job: Job, at: int, rank: int = 0) -> float:
+def utilization(job: DemoJob, at: int, rank: int = 0) -> float:
     """Percent at that second, on the job's GPU number `rank`."""
     if not job.load:
         return 0.0
@@ -123,11 +123,11 @@ def _border(key: str, number: int) -> int:
 
 
 @lru_cache(maxsize=16384)
-def _window(lane: Lane, number: int) -> tuple[Job, ...]:
+def _window(lane: Lane, number: int) -> tuple[DemoJob, ...]:
     start, end = _border(lane.key, number), _border(lane.key, number + 1)
     chance = dice(lane.key, number)
     people, programs = _who_and_what(lane)
-    jobs: list[Job] = []
+    jobs: list[DemoJob] = []
     if lane.habit is Habit.COURSE:
         return tuple(_lessons(people, programs, lane.places, start, end, chance))
     for crew, places in _parts(lane, people, chance):
@@ -171,7 +171,7 @@ def _sequence(
     start: int,
     end: int,
     chance: Random,
-) -> Iterator[Job]:
+) -> Iterator[DemoJob]:
     while start < end:
         person, program = chance.choice(people), chance.choice(programs)
         if habit is Habit.NORMAL:
@@ -189,7 +189,7 @@ def _lessons(
     start: int,
     end: int,
     chance: Random,
-) -> Iterator[Job]:
+) -> Iterator[DemoJob]:
     """A job on each weekday afternoon, as if the hosts were booked for it."""
     for day in range(start // DAY, end // DAY + 1):
         first = day * DAY + int((LESSON_FROM + chance.uniform(0, 0.1)) * HOUR)
@@ -223,9 +223,9 @@ def _job(
     program: Program,
     habit: Habit,
     chance: Random,
-) -> Job:
+) -> DemoJob:
     memory = chance.uniform(*program.memory)
-    return Job(
+    return DemoJob(
         start=start,
         end=end,
         places=places,

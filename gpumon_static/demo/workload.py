@@ -8,7 +8,7 @@ from datetime import datetime
 from math import sin, sqrt
 from typing import NamedTuple
 
-from gpumon_static.demo.jobs import Habit, Job, Lane, Slot, daylight, running, utilization
+from gpumon_static.demo.jobs import DemoJob, Habit, Lane, Slot, daylight, running, utilization
 from gpumon_static.demo.lab import SLURM_GROUPS, DemoGpu, DemoHost, DemoSlice
 from gpumon_static.model import GONE, Disk, Gpu, HostReading, Machine, MigDevice, Process, Status
 
@@ -70,7 +70,7 @@ def _shares(host: DemoHost, at: int) -> _Shares:
     return shares
 
 
-def _share(job: Job, lane: Lane, total_mib: int, rank: int, slot: int, at: int) -> _Share:
+def _share(job: DemoJob, lane: Lane, total_mib: int, rank: int, slot: int, at: int) -> _Share:
     load = utilization(job, at, rank)
     # The slot is different for each process of a host at any time, and so is the PID.
     pid = 2000 + job.number * _MOST_SLOTS + slot

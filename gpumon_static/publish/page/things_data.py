@@ -20,8 +20,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static.publish.page.data import ESCAPES
-from gpumon_static.publish.page.health_view import title_of
 from gpumon_static.publish.page.past_data import letters
+from gpumon_static.publish.page.tabs.health import title_of
 from gpumon_static.store.history.timelines import MACHINE_RANGES, RANGES
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading
-from gpumon_static.publish.page.health_view import build_health, shown_events
-from gpumon_static.publish.page.history_view import build_history
 from gpumon_static.publish.page.host_view import Frame, build_host
-from gpumon_static.publish.page.jobs_view import MOST_JOBS, build_jobs
 from gpumon_static.publish.page.past import PastView, namer
-from gpumon_static.publish.page.people import build_people
 from gpumon_static.publish.page.records import Attention, HostView, Kind, Page
 from gpumon_static.publish.page.summary import build_headline, build_models, build_tallies
-from gpumon_static.publish.page.supply_view import build_supply
+from gpumon_static.publish.page.tabs.health import build_health, shown_events
+from gpumon_static.publish.page.tabs.history import build_history
+from gpumon_static.publish.page.tabs.jobs import MOST_JOBS, build_jobs
+from gpumon_static.publish.page.tabs.people import build_people
+from gpumon_static.publish.page.tabs.supply import build_supply
 from gpumon_static.publish.page.things_data import things_data
 from gpumon_static.publish.page.words import moment
 from gpumon_static.survey.faults import usual_drivers
