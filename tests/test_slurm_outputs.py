@@ -437,6 +437,17 @@ def test_a_job_has_the_gpus_that_it_does_not_use_too() -> None:
     assert [(job["gpus_unused"], job["ends_at"]) for job in told] == [(2, ends), (1, ends)]
 
 
+def test_a_job_on_whose_gpu_only_others_are_seen_has_that_gpu() -> None:
+    """Its processes are not in its cgroup, as in a container of another system."""
+    lab = [
+        a_reading(
+            "n1", [busy_gpu(0, allocation=given()), gpu(1, allocation=Allocation(Allocated.UNKNOWN, "9"))]
+        )
+    ]
+    (job,) = find_jobs(build_survey(lab, config("n1"), NOW)).all
+    assert (job.id, len(job.places), job.unused, job.utilization) == ("slurm:7", 1, (), 97)
+
+
 @pytest.mark.parametrize(("names", "who"), [(True, "user3"), (False, "a job")])
 def test_the_terminal_names_the_owner_of_a_job_only_where_names_are_shown(names: bool, who: str) -> None:
     survey = build_survey([a_reading("a", [idle(0), works(1)], node=NODE)], config("a"), NOW)
