@@ -19,9 +19,20 @@ from typing import Any
 import pytest
 
 from gpumon_static.demo.site import serve_site
-from gpumon_static.model import Disk, Fault, Machine
+from gpumon_static.model import (
+    Allocated,
+    Allocation,
+    Disk,
+    Fault,
+    HostReading,
+    Machine,
+    NodeState,
+    SlurmAnswer,
+    Waiting,
+)
 from gpumon_static.publish.exports.metrics import FAMILIES
 from gpumon_static.store import snapshot
+from gpumon_static.store.slurm import slurm_file
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.command import gpumon
 from tests.sshd import free_port, wait_for_port
@@ -97,11 +108,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             fetch_seconds=0.5,
         ),
         reading("n2", [gpu(0, mig_mode=True, slices=slices(2, 0))]),
-        reading("n3", [busy_gpu(0, processes=(process(user=strange),))]),
+        reading(
+            "n3",
+            [
+                busy_gpu(
+                    0, processes=(process(user=strange),), allocation=Allocation(Allocated.YES, ends_at=now)
+                )
+            ],
+            node=NodeState("n3", takes_jobs=True),
+        ),
         failed("n4"),
         failed("away"),
     ]
     snapshot.write(directory / "data/load_data.csv", [replace(r, fetched_at=now) for r in lab])
+    waiting = SlurmAnswer(waiting=(Waiting("a100", 2, 1, now),))
+    slurm_file.write(directory / "data/slurm.json", [HostReading("Slurm on n3", now, slurm=waiting)])
     hosts = "[common]\nhosts = ['n1', 'n2', 'n3', 'n4', 'away']\n[hosts.n1]\ngpus = 8\n"
     hosts += "[hosts.away]\nstate = 'maintenance'\ngpus = 8\n"
     (directory / "config.ini").write_text(hosts)

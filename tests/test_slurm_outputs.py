@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumon_static.config.settings import Config, HistoryConfig
+from gpumon_static.config.settings import Config, HistoryConfig, PageConfig
 from gpumon_static.model import Allocated, Allocation, Fault, Gpu, HostReading, NodeState, Status, Waiting
 from gpumon_static.publish.exports.gpus_json import document
 from gpumon_static.publish.exports.metrics import metrics_prom
@@ -30,11 +30,13 @@ from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.sightings import sightings
-from gpumon_static.survey.slurm.demand import demand_lines
+from gpumon_static.survey.slurm.demand import demand_lines, idle_lines
 from gpumon_static.survey.slurm.nodes import closed_words
 from gpumon_static.survey.slurm.when import estimates
 from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal import reports
+from gpumon_static.terminal.rows import Look
+from gpumon_static.terminal.show import Choice, table
 from tests.browser import OpenPage
 from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process
 from tests.builders import reading as a_reading
@@ -203,6 +205,15 @@ def test_what_is_waited_for_in_words() -> None:
         "Slurm on a: 3 jobs wait for 6 a100, the oldest for 2 h",
         "Slurm on a: 1 job waits for 1 GPU",
     ]
+
+
+def test_what_is_allocated_and_idle_in_words() -> None:
+    lab = [a_reading("a", [works(0), idle(1), idle(2), idle(3, job="8", user="user4"), gpu(4)])]
+    survey = build_survey(lab, config("a"), NOW)
+    assert list(idle_lines(survey)) == ["Allocated and idle now: 3 of 4 allocated GPUs (user3 2, user4 1)"]
+    counted = build_survey(lab, config("a"), NOW, PageConfig("x.html", users="counts"))
+    assert list(idle_lines(counted)) == ["Allocated and idle now: 3 of 4 allocated GPUs"]
+    assert list(idle_lines(build_survey([a_reading("a", [gpu(0)])], config("a"), NOW))) == []
 
 
 def test_metrics_have_allocation_ends_and_demand() -> None:
@@ -424,3 +435,22 @@ def test_a_job_has_the_gpus_that_it_does_not_use_too() -> None:
     told = survey_of(*lab)["jobs"]
     ends = "2025-11-14T10:12:00Z"
     assert [(job["gpus_unused"], job["ends_at"]) for job in told] == [(2, ends), (1, ends)]
+
+
+def test_a_job_on_whose_gpu_only_others_are_seen_has_that_gpu() -> None:
+    """Its processes are not in its cgroup, as in a container of another system."""
+    lab = [
+        a_reading(
+            "n1", [busy_gpu(0, allocation=given()), gpu(1, allocation=Allocation(Allocated.UNKNOWN, "9"))]
+        )
+    ]
+    (job,) = find_jobs(build_survey(lab, config("n1"), NOW)).all
+    assert (job.id, len(job.places), job.unused, job.utilization) == ("slurm:7", 1, (), 97)
+
+
+@pytest.mark.parametrize(("names", "who"), [(True, "user3"), (False, "a job")])
+def test_the_terminal_names_the_owner_of_a_job_only_where_names_are_shown(names: bool, who: str) -> None:
+    survey = build_survey([a_reading("a", [idle(0), works(1)], node=NODE)], config("a"), NOW)
+    lines = [line.plain for line in table(survey, Choice(), Look(names=names), None)]
+    ends = f"ends by {(NOW + timedelta(hours=1)).astimezone():%d %b %H:%M}"
+    assert any(line.endswith(f"allocated to {who}, no process, {ends}") for line in lines), lines

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from gpumon_static.model import Process
+from gpumon_static.model import Allocated, Process
 from gpumon_static.survey.owners import UNKNOWN, USER_LETTERS, Owner, owner
 from gpumon_static.survey.privacy import Tier, program
 from gpumon_static.survey.survey import Place, Survey
@@ -231,7 +231,7 @@ def _allocated(survey: Survey) -> dict[str, list[_Allocated]]:
     for host in survey.hosts:
         for place in host.places():
             number = place.gpu.allocation.job
-            if number and place.mig is None:
+            if number and place.mig is None and place.gpu.allocation.allocated is Allocated.YES:
                 at = JobPlace(host.name, place.index)
                 found[f"slurm:{number}"].append(_Allocated(at, place, place.is_allocated_only))
     return found
@@ -243,14 +243,16 @@ def _with_allocation(job: Job | None, given: Sequence[_Allocated]) -> Job:
     whose = clip(first.user or UNKNOWN, USER_LETTERS)
     id_ = f"slurm:{first.job}"
     job = job or Job(id_, id_, (whose,), None, (), None, None, first.started_at)
-    unused = {one.at: one.place for one in given if one.is_unused and one.at not in job.places}
+    # Also where others have processes: the job has none of its own to be seen by.
+    more = {one.at: one.place for one in given if one.at not in job.places}
+    unused = [one.at for one in given if one.is_unused and one.at in more]
     used = len(job.places) if job.utilization is not None else 0
-    loads = [place.utilization for place in unused.values() if place.utilization is not None]
+    loads = [place.utilization for place in more.values() if place.utilization is not None]
     known = used + len(loads)
     ends = [one.place.gpu.allocation.ends_at for one in given]
     return replace(
         job,
-        places=tuple(sorted((*job.places, *unused), key=_in_order)),
+        places=tuple(sorted((*job.places, *more), key=_in_order)),
         utilization=((job.utilization or 0) * used + sum(loads)) / known if known else None,
         unused=tuple(unused),
         ends_at=max((at for at in ends if at), default=None),

@@ -118,7 +118,7 @@ def place_rows(place: Place, name: str, look: Look) -> Iterator[Row]:
     processes = sorted(place.processes, key=lambda p: (-(p.memory_mib or 0), p.pid))
     listed = [_process_cells(process, look) for process in processes]
     if not listed:
-        listed.append({"who": Cell(_nobody(place), style)})
+        listed.append({"who": Cell(_nobody(place, look), style)})
     if fault:
         where = next((n for n, cells in enumerate(listed) if "process" not in cells), None)
         told: Row = {"process": Cell(fault, FAULT)}
@@ -164,13 +164,14 @@ def _who(place: Place, look: Look, fault: str, style: str) -> Cell:
         plain(name) + ("*" if name == me else "") + (f" {duration(time)}" if time else "")
         for name, time in longest.items()
     ]
-    words = ", ".join(told) + (_ends(place) if told else "") or _nobody(place)
+    words = ", ".join(told) + (_ends(place) if told else "") or _nobody(place, look)
     return Cell(f"{words}  {fault}".rstrip(), OWN if me in longest else FAULT if fault else style)
 
 
-def _nobody(place: Place) -> str:
+def _nobody(place: Place, look: Look) -> str:
     if place.word == ALLOCATED:
-        who = plain(place.gpu.allocation.user or "a job")
+        user = place.gpu.allocation.user if look.names else None
+        who = plain(user or "a job")
         return f"{ALLOCATED} to {who}, no process{_ends(place)}"
     if place.gpu.mig_mode and not place.mig and not place.state.is_taken:
         return "MIG, no slices"

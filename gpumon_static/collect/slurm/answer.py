@@ -19,6 +19,7 @@ PACKED = ("slurm-jobs", "slurm-nodes")
 MOST_LINES = 100_000
 MOST_NODES_OF_JOBS = 200_000
 STATUS = "\nstatus "
+LONGEST_STATUS = 8
 LATE = ("137", "143", "124")
 CUT_OFF = "141"
 """SIGPIPE: the probe sends 16 MiB of each answer."""
@@ -56,14 +57,14 @@ def parse(host: str, output: bytes, fetched_at: datetime) -> HostReading:
 def _answered(text: str, said: str | None) -> str:
     """The lines of scontrol; raises `HostError` where it failed."""
     answer, _, status = text.rpartition(STATUS)
-    status = status.strip()
+    status = one_line(status, LONGEST_STATUS) or "unknown"
     if status in LATE:
         raise HostError(Status.TIMEOUT, "Slurm did not answer scontrol in time")
     if status == CUT_OFF:
         # The last line is a part of one.
         return answer[: answer.rfind("\n") + 1]
     if status != "0":
-        raise HostError(Status.ERROR, f"scontrol failed: {said or f'exit status {status[:8]}'}")
+        raise HostError(Status.ERROR, f"scontrol failed: {said or f'exit status {status}'}")
     return answer
 
 

@@ -487,7 +487,7 @@ class Page:
     things: str = "{}"
     """JSON for the panels of the browser, escaped for a script element."""
     demand: tuple[str, ...] = ()
-    """What Slurm's pending jobs wait for, a line per cluster and kind of GPU."""
+    """What is allocated by Slurm and idle, and what its pending jobs wait for, a line per kind of GPU."""
 
     @property
     def is_crowd(self) -> bool:

@@ -26,7 +26,7 @@ from gpumon_static.survey.faults import usual_drivers
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.shown_names import logins_of
-from gpumon_static.survey.slurm.demand import demand_lines
+from gpumon_static.survey.slurm.demand import demand_lines, idle_lines
 from gpumon_static.survey.survey import Survey, build_survey
 from gpumon_static.text import clip
 
@@ -97,7 +97,7 @@ def build_page(
         reports=tuple(sorted(reports, reverse=True)),
         health=build_health(survey, views, history, config.site.ignore_faults),
         things=things_data(survey, jobs.all, usage, events, history),
-        demand=tuple(demand_lines(survey.clusters, now)),
+        demand=(*idle_lines(survey), *demand_lines(survey.clusters, now)),
     )
 
 
