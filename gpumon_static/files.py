@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
-import gzip
+import hashlib
 import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,38 +17,57 @@ from gpumon_static.errors import GpumonError
 
 LEFTOVER_AGE = 3600.0
 NOT_FOR_OTHERS = "it is for the user who runs fetch, and for the group that paths.data_group names"
+CHUNK = 256 * 1024
+GZIP = 31
+"""What zlib calls the format of .gz files."""
 PRIVATE_BITS = 0o640
 """The most that a private file may have: its group reads it where the config sets one."""
 
+Content = str | bytes | Iterable[str]
+"""Of a file; of a large one in pieces."""
 
-def for_web(files: Mapping[Path, str]) -> dict[Path, bytes]:
-    """The files of a site, each with its packed form for the web server beside it.
 
+def write_for_web(files: Mapping[Path, Content]) -> dict[Path, str]:
+    """Put all files of a site in place together; returns the digest of each.
+
+    A text has its packed form for the web server beside it. Bytes, which are the same from one release to the
+    next, are written where they differ from what is there.
     The packed file goes first: it is what most browsers get, and must not be the older one of the two.
     """
-    both: dict[Path, bytes] = {}
-    for path, text in files.items():
-        data = text.encode()
-        both[_packed(path)] = gzip.compress(data, compresslevel=6, mtime=0)
-        both[path] = data
-    return both
+    return _write(files, private=False, with_packed=True)
 
 
 def write_atomic(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write one file in one step. `private`: for its owner only, in a directory that is made so too."""
-    write_all({path: content.encode() if isinstance(content, str) else content}, private=private)
+    write_all({path: content}, private=private)
 
 
-def write_all(files: Mapping[Path, bytes], *, private: bool = False) -> None:
+def write_all(files: Mapping[Path, Content], *, private: bool = False) -> None:
     """Write each file beside its target and flush it to the disk; then rename them all, in this order.
 
     A failure before the first rename changes nothing. No temporary file is left, whatever happens.
     """
-    staged = {path: _temporary(path) for path in files}
+    _write(files, private=private, with_packed=False)
+
+
+def _write(files: Mapping[Path, Content], *, private: bool, with_packed: bool) -> dict[Path, str]:
+    staged: dict[Path, Path] = {}
+    digests: dict[Path, str] = {}
+
+    def stage(path: Path, chunks: Iterable[bytes]) -> None:
+        with _told(path):
+            digests[path] = _stage(staged[path], path, chunks, private)
+
     try:
-        for path, data in files.items():
-            with _told(path):
-                _stage(staged[path], path, data, private)
+        for path, content in files.items():
+            if with_packed and isinstance(content, bytes) and _has(path, content):
+                digests[path] = hashlib.sha256(content).hexdigest()
+                continue
+            packed = _packed(path) if with_packed and not isinstance(content, bytes) else None
+            staged |= {target: _temporary(target) for target in (packed, path) if target}
+            stage(path, _chunks(content))
+            if packed:
+                stage(packed, _gzipped(staged[path]))
         _put_in_place(staged)
     finally:
         for temporary in staged.values():
@@ -56,8 +76,41 @@ def write_all(files: Mapping[Path, bytes], *, private: bool = False) -> None:
     for directory in {path.parent for path in files}:
         with _told(directory):
             _sync_directory(directory)
-    for path in files:
+    for path in staged:
         _clear_leftovers(path)
+    return digests
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _chunks(content: Content) -> Iterator[bytes]:
+    if isinstance(content, bytes):
+        yield content
+    elif isinstance(content, str):
+        yield content.encode()
+    else:
+        pieces, length = [], 0
+        for piece in content:
+            pieces.append(piece)
+            length += len(piece)
+            if length > CHUNK:
+                yield "".join(pieces).encode()
+                pieces, length = [], 0
+        yield "".join(pieces).encode()
+
+
+def _gzipped(path: Path) -> Iterator[bytes]:
+    """The same bytes for the same content: no name and no time in it."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield packer.compress(chunk)
+    yield packer.flush()
 
 
 def make_directory(directory: Path, *, private: bool) -> None:
@@ -105,20 +158,25 @@ def _temporary(path: Path) -> Path:
     return path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
 
 
-def _stage(temporary: Path, path: Path, data: bytes, private: bool) -> None:
+def _stage(temporary: Path, path: Path, chunks: Iterable[bytes], private: bool) -> str:
+    """Write the file beside its target; returns the digest of what was written."""
     make_directory(path.parent, private=private)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     # Created by os.open, so that a new file of the site is readable as the umask allows.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    digest = hashlib.sha256()
     with os.fdopen(handle, "wb") as file:
-        file.write(data)
+        for chunk in chunks:
+            file.write(chunk)
+            digest.update(chunk)
         file.flush()
         if path.exists():
             _make_alike(handle, path.stat(), private)
         else:
             give_to_owner_of_directory(handle, path)
         os.fsync(handle)
+    return digest.hexdigest()
 
 
 def _make_alike(handle: int, before: os.stat_result, private: bool) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gpumon_static.config.settings import HostConfig
+from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.model import Disk, Fault, HostReading, Machine
+from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
+from gpumon_static.store import snapshot
+from gpumon_static.store.events import EventMemory
+from gpumon_static.survey.survey import build_survey
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 
 SMALL = {"name": "NVIDIA GeForce RTX 3090", "memory_total_mib": 24576.0}
@@ -59,3 +64,17 @@ def page_of(
     settings = config(*hosts)
     settings = replace(settings, site=replace(settings.site, **site))
     return render_page(build_page(readings, settings, now, key=key))
+
+
+def exports_of(
+    readings: Sequence[HostReading],
+    setup: Config,
+    memory: EventMemory | None = None,
+    *,
+    now: datetime = NOW,
+    key: bytes = b"k" * 32,
+) -> dict[str, str]:
+    """File name to whole text."""
+    survey = build_survey(readings, setup, now, key=key)
+    made = build_exports(survey, setup, memory or EventMemory(), snapshot.to_csv)
+    return {name: "".join(content) for name, content in made.items()}

@@ -21,13 +21,13 @@ from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import Config, PageConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import Disk, Fault, HostReading, Machine
-from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.exports.metrics import FAMILIES
 from gpumon_static.store import snapshot
 from gpumon_static.store.events import EventMemory
 from gpumon_static.survey.changes import note_changes
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 from tests.command import gpumon
+from tests.labs import exports_of
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 HOSTILE = 'x"},\\ \n<script>alert(1)</script>&{{7*7}}'
@@ -73,7 +73,7 @@ def exports(
     readings: Sequence[HostReading] = LAB, setup: Config | None = None, memory: EventMemory | None = None
 ) -> dict[str, str]:
     setup = setup or lab_config()
-    return build_exports(readings, setup, NOW, memory or EventMemory(), b"k" * 32, snapshot.to_csv)
+    return exports_of(readings, setup, memory)
 
 
 def document(readings: Sequence[HostReading] = LAB, setup: Config | None = None) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def test_the_feed_has_the_changes_newest_first() -> None:
     ids = [entry.findtext(f"{ATOM}id") or "" for entry in feed.findall(f"{ATOM}entry")]
     assert len(set(ids)) == 2
     assert all(one.startswith("urn:uuid:") for one in ids)
-    later = build_exports(LAB, setup, NOW + timedelta(days=1), memory, b"", snapshot.to_csv)
+    later = exports_of(LAB, setup, memory, now=NOW + timedelta(days=1))
     assert later["feed.xml"] == text
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import for_web, write_all, write_atomic
+from gpumon_static.files import write_atomic, write_for_web
 from gpumon_static.store.lock import only_one
 
 
@@ -99,7 +99,7 @@ def test_a_rename_that_fails_leaves_no_page_with_a_packed_one_of_another_render(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = [tmp_path / name for name in ("one", "two", "three")]
-    write_all(for_web(dict.fromkeys(pages, "old")))
+    write_for_web(dict.fromkeys(pages, "old"))
     replace = Path.replace
 
     def failing(self: Path, target: Path) -> Path:
@@ -110,7 +110,7 @@ def test_a_rename_that_fails_leaves_no_page_with_a_packed_one_of_another_render(
     monkeypatch.setattr(Path, "replace", failing)
     words = f"cannot write {pages[1]}: Input/output error; 3 of 6 files were replaced before it"
     with pytest.raises(GpumonError, match=words):
-        write_all(for_web(dict.fromkeys(pages, "new")))
+        write_for_web(dict.fromkeys(pages, "new"))
     assert [page.read_text() for page in pages] == ["new", "old", "old"]
     packed = [page.with_name(f"{page.name}.gz") for page in pages]
     assert [gzip.decompress(p.read_bytes()) if p.exists() else None for p in packed] == [b"new", None, b"old"]

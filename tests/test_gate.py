@@ -49,7 +49,6 @@ from gpumon_static.model import (
     Status,
     Waiting,
 )
-from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store import events_file, snapshot
@@ -72,7 +71,7 @@ from tests.browser import OpenPage
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, host_config, process, slices
 from tests.builders import reading as a_reading
 from tests.command import gpumon, rows
-from tests.labs import lab
+from tests.labs import exports_of, lab
 from tests.sshd import GpuHosts
 from tests.wild import any_readings, any_texts, labs
 
@@ -297,7 +296,7 @@ def test_a_database_that_holds_worse_is_read_within_the_bounds_of_now(tmp_path: 
 def test_frost_is_drawn_at_the_bottom_of_the_chart(tmp_path: Path) -> None:
     settings = run(tmp_path, {"bad": probed("-20 C"), "good": probed("0 C", uuid="GPU-2")})
     past = json.loads(_blocks(page(settings))["past"])
-    assert past["gpus"]["host-bad:0"][2] == past["gpus"]["host-good:0"][2]
+    assert past["gpus"][0][0][2] == past["gpus"][1][0][2]
 
 
 def test_a_spreadsheet_or_a_terminal_acts_upon_no_login_of_the_history(tmp_path: Path) -> None:
@@ -333,7 +332,7 @@ def test_a_line_of_free_txt_has_four_words_whatever_a_profile_is_called() -> Non
     cut = gpu(
         0, mig_mode=True, slices=(MigDevice(0, uuid="MIG-1", profile="1g 10gb plus", memory_total_mib=9.0),)
     )
-    exports = build_exports([a_reading("a", [cut])], config("a"), NOW, EventMemory(), b"", snapshot.to_csv)
+    exports = exports_of([a_reading("a", [cut])], config("a"))
     assert exports["free.txt"] == "a MIG-1 - A100-80G:1g-10gb-plus\n"
 
 
@@ -455,7 +454,7 @@ def test_a_line_is_one_line_and_clean(text: str, longest: int) -> None:
 
 @cache
 def _schema() -> Draft202012Validator:
-    exports = build_exports([], config("a"), NOW, EventMemory(), b"", snapshot.to_csv)
+    exports = exports_of([], config("a"))
     return Draft202012Validator(json.loads(exports["gpus.schema.json"]))
 
 
@@ -537,7 +536,7 @@ def _check_events(folder: Path, setup: Config, readings: list[HostReading]) -> E
 
 
 def _check_exports(setup: Config, readings: list[HostReading], memory: EventMemory) -> dict[str, Any]:
-    exports = build_exports(readings, setup, NOW, memory, b"k" * 32, snapshot.to_csv)
+    exports = exports_of(readings, setup, memory)
     document: dict[str, Any] = json.loads(exports["gpus.json"], parse_constant=pytest.fail)
     _schema().validate(document)
     families = {f.name: f for f in text_string_to_metric_families(exports["metrics.prom"])}

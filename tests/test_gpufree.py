@@ -65,7 +65,7 @@ def test_it_answers_as_free_does_with_the_standard_library_only(tmp_path: Path) 
     for number, one in enumerate([*labs["by hand"], *labs["generated"]]):
         read, setup = readings_of(one["hosts"])
         path = tmp_path / f"{number}.json"
-        path.write_text(gpus_json(build_survey(read, setup, NOW)))
+        path.write_text("".join(gpus_json(build_survey(read, setup, NOW))))
         for place, case in enumerate(one["cases"]):
             form = (["--json"], ["--plain"], [])[place % 3]
             asked.append([*options_of(case["question"]), "--from", str(path), "--old", "--most", "9", *form])

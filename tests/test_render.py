@@ -265,7 +265,7 @@ def test_a_read_only_site_stays_as_it_was(tmp_path: Path) -> None:
         ["unshare", "--mount", "sh", "-euc", command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stderr == f"gpumon-static: cannot write {site}/gpus.json.gz: Read-only file system\n"
+    assert done.stderr == f"gpumon-static: cannot write {site}/gpus.json: Read-only file system\n"
     assert {path.name: path.read_bytes() for path in site.iterdir()} == before
 
 

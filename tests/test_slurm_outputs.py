@@ -218,7 +218,7 @@ def test_what_is_allocated_and_idle_in_words() -> None:
 
 def test_metrics_have_allocation_ends_and_demand() -> None:
     lab = [a_reading("a", [idle(0), gpu(1, allocation=Allocation(Allocated.NO)), gpu(2)], node=NODE)]
-    text = metrics_prom(build_survey(lab, config("a"), NOW, clusters=REPORTS))
+    text = "".join(metrics_prom(build_survey(lab, config("a"), NOW, clusters=REPORTS)))
     found = {
         (
             sample.name,

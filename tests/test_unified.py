@@ -57,7 +57,7 @@ def test_a_free_one_is_offered_with_the_ram_that_is_free() -> None:
     survey = build_survey([found], setup, NOW)
     assert gpu_state(found.gpus[0], setup.busy) is State.FREE
     assert free_txt(survey) == "spark 0 81920 GB10\n"
-    (host,) = json.loads(gpus_json(survey))["hosts"]
+    (host,) = json.loads("".join(gpus_json(survey)))["hosts"]
     assert (host["gpus"][0]["memory_shared"], host["gpus"][0]["vendor"]) == (True, "nvidia")
     view = build_page([found], setup, NOW)
     page = render_page(view)

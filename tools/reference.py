@@ -198,7 +198,7 @@ def _metrics_of(reading: HostReading) -> str:
         config = config_file.load(path)
     waiting = (Waiting("a100", 1, 1, A_TIME),)
     slurm = ClusterReport("Slurm on login1", A_TIME, Status.OK, waiting=waiting)
-    return metrics_prom(build_survey([reading], config, A_TIME, clusters=[slurm]))
+    return "".join(metrics_prom(build_survey([reading], config, A_TIME, clusters=[slurm])))
 
 
 def _labels(text: str) -> dict[str, list[str]]:

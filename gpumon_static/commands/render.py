@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpumon_static.commands.report import empty_report, month_reports, report_months
 from gpumon_static.config.settings import Config
-from gpumon_static.files import for_web, write_all
+from gpumon_static.files import Content, write_for_web
 from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.exports.gpufree import NAME as GPUFREE
 from gpumon_static.publish.exports.gpufree import gpufree
@@ -27,11 +27,7 @@ from gpumon_static.terminal.show_file import show_files
 def render(config: Config, now: datetime) -> Path:
     """Render all files, then replace them together: a failure leaves all files as they were."""
     site = config.paths.site
-    made = for_web({site / name: text for name, text in _texts(config, now).items()})
-    program = site / GPUFREE
-    if config.site.gpufree:
-        made[program] = gpufree(config.site.url or "")
-    write_all({path: data for path, data in made.items() if path != program or _differs(path, data)})
+    made = write_for_web({site / name: content for name, content in _files(config, now).items()})
     site_files.remove_others(config.paths.data, site, made)
     return config.page_path
 
@@ -45,7 +41,7 @@ def render_only(config: Config, now: datetime) -> None:
     empty_report(config, now)
 
 
-def _texts(config: Config, now: datetime) -> dict[str, str]:
+def _files(config: Config, now: datetime) -> dict[str, Content]:
     readings = snapshot.read(config.csv_path)
     branding = load_branding(config)
     needs_key = any(page.users == Tier.PSEUDONYMS for page in config.pages)
@@ -54,9 +50,12 @@ def _texts(config: Config, now: datetime) -> dict[str, str]:
     memory = events_file.load(events_file.path_in(config.paths.data))
     # The data before the pages that are read with it.
     clusters = slurm_file.read(slurm_file.path_in(config.paths.data))
-    files = build_exports(readings, config, now, memory, key, snapshot.to_csv, clusters)
+    survey = build_survey(readings, config, now, key=key, clusters=clusters)
+    files: dict[str, Content] = {**build_exports(survey, config, memory, snapshot.to_csv)}
     if config.site.show:
-        files |= show_files(build_survey(readings, config, now, key=key))
+        files |= show_files(survey)
+    if config.site.gpufree:
+        files[GPUFREE] = gpufree(config.site.url or "")
     files |= month_reports(config, now)
     months = report_months(config, files)
     for page in config.pages:
@@ -65,14 +64,6 @@ def _texts(config: Config, now: datetime) -> dict[str, str]:
         built = build_page(readings, config, now, page, key, past, reports, clusters)
         files[page.file] = render_page(built, branding)
     return files
-
-
-def _differs(path: Path, content: bytes) -> bool:
-    """A file that stays the same from one release to the next is written once."""
-    try:
-        return path.read_bytes() != content
-    except OSError:
-        return True
 
 
 def _past(config: Config, now: datetime) -> timelines.Past | None:

@@ -18,9 +18,9 @@ from gpumon_static.files import write_atomic
 FILE = "site-files.json"
 
 
-def remove_others(data: Path, site: Path, made: Mapping[Path, bytes]) -> list[Path]:
-    """Remove what the last render made and this one, which made these files, did not."""
-    digests = {path.name: _digest(content) for path, content in made.items() if path.parent == site}
+def remove_others(data: Path, site: Path, made: Mapping[Path, str]) -> list[Path]:
+    """Remove what the last render made and this one did not. `made`: the digest of each file that it made."""
+    digests = {path.name: digest for path, digest in made.items() if path.parent == site}
     before = _read(data / FILE, site)
     removed = [
         site / name

@@ -10,6 +10,7 @@ AMD Radeon RX 7900 XTX                RX 7900 XTX
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from gpumon_static.model import Gpu, MigDevice
 from gpumon_static.text import PROFILE_LETTERS, clip
@@ -27,6 +28,7 @@ _MEMORY = re.compile(r"\b(\d+) ?GB(?:_\d+)?\b", re.IGNORECASE)
 _LOOSE_HYPHENS = re.compile(r"(?:^|\s|-)-+(?=\s|-|$|\d+G\b)|-+(?=\s|$)")
 
 
+@lru_cache(maxsize=1024)
 def short_model(name: str | None) -> str:
     if name is None:
         return "unknown model"

@@ -145,22 +145,36 @@ class SurveyedHost:
         return closed_words(self.reading.node) if self.reading else None
 
     def state_of(self, gpu: Gpu) -> State:
-        return gpu_state(gpu, self.busy)
+        """Of one of its own GPUs."""
+        return self._state_by_index[gpu.index]
+
+    @cached_property
+    def _state_by_index(self) -> dict[int, State]:
+        """Asked for often, and worked out once, as the places."""
+        return {gpu.index: gpu_state(gpu, self.busy) for gpu in self.gpus}
 
     @cached_property
     def states(self) -> tuple[State, ...]:
         """Of its GPUs, in their order."""
-        return tuple(map(self.state_of, self.gpus))
+        return tuple(self._state_by_index.values())
+
+    @cached_property
+    def _places_by_index(self) -> dict[int, tuple[Place, ...]]:
+        return {gpu.index: tuple(self._cut(gpu)) for gpu in self.gpus}
 
     @cached_property
     def _places(self) -> tuple[Place, ...]:
-        return tuple(place for gpu in self.gpus for place in self.places_of(gpu))
+        return tuple(place for places in self._places_by_index.values() for place in places)
 
     def places(self) -> tuple[Place, ...]:
-        """Its GPUs, and in the place of one that is cut its slices. Asked for often, and worked out once."""
+        """Its GPUs, and in the place of one that is cut its slices."""
         return self._places
 
-    def places_of(self, gpu: Gpu) -> Iterator[Place]:
+    def places_of(self, gpu: Gpu) -> tuple[Place, ...]:
+        """The same of one of its own GPUs."""
+        return self._places_by_index[gpu.index]
+
+    def _cut(self, gpu: Gpu) -> Iterator[Place]:
         takes_jobs = self.reading is None or self.reading.node.takes_jobs is not False
         if not gpu.slices:
             yield Place(gpu, None, self.state_of(gpu), takes_jobs)

@@ -1,10 +1,14 @@
-"""`show.txt` and `show.ansi`: the table of `show` for curl, on the privacy tier of the page."""
+"""`show.txt` and `show.ansi`: the table of `show` for curl, on the privacy tier of the page.
+
+Rich makes the lines; their colours are written here, because its console takes longer than all of the page.
+"""
 
 from __future__ import annotations
 
-import io
+from functools import cache
 
-from rich.console import Console
+from rich.color import ColorSystem
+from rich.style import Style
 from rich.text import Text
 
 from gpumon_static.survey.privacy import Tier
@@ -13,23 +17,40 @@ from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
 from gpumon_static.times import utc_text
 
-WIDEST = 1000
-"""Columns: no line is cut."""
-
 
 def show_files(survey: Survey) -> dict[str, str]:
-    """File name to text: plain with the host in every line, for grep, and in colour."""
-    names = survey.tier is not Tier.COUNTS
-    plain = _lines(survey, Look(every_node=True, names=names))
-    coloured = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=WIDEST)
-    with coloured.capture() as captured:
-        for line in _lines(survey, Look(names=names)):
-            coloured.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
-    return {"show.txt": "".join(f"{line.plain}\n" for line in plain), "show.ansi": captured.get()}
+    """File name to text: plain and in colour, with the host in every line, for grep."""
+    lines = _lines(survey)
+    return {
+        "show.txt": "".join(f"{line.plain}\n" for line in lines),
+        "show.ansi": "".join(f"{_coloured(line)}\n" for line in lines),
+    }
 
 
-def _lines(survey: Survey, look: Look) -> list[Text]:
+def _lines(survey: Survey) -> list[Text]:
     """Without how long ago that is, which nobody knows who reads a file."""
+    look = Look(every_node=True, names=survey.tier is not Tier.COUNTS)
     *lines, _age = table(survey, Choice(), look, None)
     when = utc_text(survey.latest) if survey.latest else "none yet"
     return [*lines, Text(f"Data of {when}", "dim")]
+
+
+def _coloured(line: Text) -> str:
+    """Spans of these lines follow each other."""
+    text, done, parts = line.plain, 0, []
+    for span in line.spans:
+        parts += [text[done : span.start], _painted(text[span.start : span.end], str(span.style))]
+        done = span.end
+    return _painted("".join([*parts, text[done:]]), str(line.style))
+
+
+def _painted(text: str, style: str) -> str:
+    before, after = _codes(style)
+    return f"{before}{text}{after}" if text else ""
+
+
+@cache
+def _codes(style: str) -> tuple[str, str]:
+    """What starts and ends a style on a terminal with 16 colours."""
+    before, _, after = Style.parse(style).render("|", color_system=ColorSystem.STANDARD).partition("|")
+    return before, after

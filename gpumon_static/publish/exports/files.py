@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,30 +12,22 @@ from gpumon_static.publish.exports.gpus_json import gpus_json
 from gpumon_static.publish.exports.metrics import metrics_prom
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.survey import Survey, build_survey
+from gpumon_static.survey.survey import Survey
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
     from gpumon_static.model import Gpu, HostReading, Process
     from gpumon_static.store.events import EventMemory
-    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 SCHEMA = "gpus.schema.json"
 
 
 def build_exports(
-    readings: Sequence[HostReading],
-    config: Config,
-    now: datetime,
-    memory: EventMemory,
-    key: bytes,
-    to_csv: Callable[[Sequence[HostReading]], str],
-    clusters: Sequence[ClusterReport] = (),
-) -> dict[str, str]:
-    """File name to text. `memory`: the events; `key`: for pseudonyms; `to_csv`: the store's own form."""
-    survey = build_survey(readings, config, now, key=key, clusters=clusters)
+    survey: Survey, config: Config, memory: EventMemory, to_csv: Callable[[Sequence[HostReading]], str]
+) -> dict[str, str | Iterator[str]]:
+    """File name to text, of the largest in pieces. `memory`: the events; `to_csv`: the store's own form."""
     names = {host.name for host in survey.hosts}
-    exports = {
+    exports: dict[str, str | Iterator[str]] = {
         "gpus.json": gpus_json(survey),
         SCHEMA: Path(__file__).with_name(SCHEMA).read_text(encoding="utf-8"),
         "metrics.prom": metrics_prom(survey),

@@ -6,7 +6,7 @@ Within a version names and meanings stay and fields may be added; what is not kn
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,26 @@ VERSION = 1
 SSH_PORT = 22
 
 
-def gpus_json(survey: Survey) -> str:
-    return json.dumps(document(survey), ensure_ascii=False, separators=(",", ":")) + "\n"
+def gpus_json(survey: Survey) -> Iterator[str]:
+    """The file, in pieces: the hosts are its last key, and are written one by one."""
+    before = ""
+    yield f'{_text(_head(survey))[:-1]},"hosts":['
+    for host in survey.hosts:
+        yield before + _text(_host(host, survey.tier))
+        before = ","
+    yield "]}\n"
 
 
 def document(survey: Survey) -> dict[str, Any]:
+    """The same as one record."""
+    return {**_head(survey), "hosts": [_host(host, survey.tier) for host in survey.hosts]}
+
+
+def _text(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def _head(survey: Survey) -> dict[str, Any]:
     return {
         "version": VERSION,
         "generator": f"gpumon-static {__version__}",
@@ -45,7 +60,6 @@ def document(survey: Survey) -> dict[str, Any]:
         "users": survey.tier.value,
         "totals": _totals(survey.hosts),
         "slurm": [_cluster(report) for report in survey.clusters],
-        "hosts": [_host(host, survey.tier) for host in survey.hosts],
         "jobs": None if survey.tier is Tier.COUNTS else [_job(job) for job in find_jobs(survey).all],
     }
 
