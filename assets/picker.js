@@ -40,7 +40,7 @@
 
   const sshButtons = (host, gpus) => [
     copyButton("ssh", host.port ? `ssh -p ${host.port} ${host.name}` : `ssh ${host.name}`),
-    copyButton("CUDA devices", devices(gpus)),
+    devices(gpus),
   ];
 
   function slurmButtons([gres, node], number) {

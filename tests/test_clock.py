@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gpumon_static.collect import lab as lab_module
 from gpumon_static.commands import fetch as fetch_module
 from gpumon_static.commands.render import render
 from gpumon_static.config.settings import Config, HistoryConfig, NotifyConfig, PathsConfig
@@ -39,7 +40,7 @@ class Lab:
         self.config: Config = replace(config("node1"), path=directory / "config.ini", paths=paths)
         self.said: list[str] = []
         self._answer: list[HostReading] = []
-        monkeypatch.setattr(fetch_module, "ask", lambda *_, **__: self._answer)
+        monkeypatch.setattr(lab_module, "ask", lambda *_, **__: self._answer)
 
     def runs(self, minutes: Sequence[float], answer: HostReading = BUSY) -> None:
         for minute in minutes:

@@ -30,10 +30,10 @@ TROUBLE = """
 import os, re, signal, sys
 import gpumon_static.collect.reading as reading
 good = reading.parse
-def parse(host, output, fetched_at):
+def parse(host, *others):
     if host == "bad":
         {trouble}
-    return good(host, output, fetched_at)
+    return good(host, *others)
 reading.parse = parse
 """
 

@@ -358,7 +358,7 @@ def test_only_fetches_a_part_and_keeps_the_others_rows(gpu_hosts: GpuHosts, tmp_
     assert [after[0], after[2]] == [before[0], before[2]]
     assert after[1]["fetched_at"] > before[1]["fetched_at"]
     stranger = gpumon("fetch", "-c", config, "--only", "nobody[1-2]")
-    assert stranger.returncode == 1
+    assert stranger.returncode == 2
     assert "nobody1, nobody2" in stranger.stderr
 
 

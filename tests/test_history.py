@@ -225,6 +225,7 @@ def test_a_host_says_since_when_it_is_down(lab: Lab) -> None:
 
 def test_a_renamed_host_keeps_its_history(lab: Lab) -> None:
     lab.runs([0, 5], busy_gpu(0), gpu(1))
+    lab.config = replace(lab.config, hosts=config("newname").hosts)
     lab.runs([10, 15], busy_gpu(0), gpu(1), host="newname")
     assert [(use.host, use.index, use.busy_s) for use in lab.gpus()] == [
         ("newname", "0", 900),

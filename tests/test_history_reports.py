@@ -236,7 +236,7 @@ def test_the_demo_has_a_past(tmp_path: Path) -> None:
     assert 200 < hours < 12 * 3 * 24
     page = (tmp_path / "lab" / "site" / "index.html").read_text()
     assert 'id="history"' in page
-    assert page.count('class="ribbon"') == 12
+    assert page.count(' data-r="') == 12
 
 
 @pytest.mark.parametrize(("written", "seconds"), [('"90m"', 5400), ("600", 600), ('"2 h"', 7200)])

@@ -20,6 +20,7 @@ from gpumon_static.store.history.moving.merged_names import MergedNames
 from gpumon_static.store.history.observed import MISSED
 from gpumon_static.store.history.record import usual_interval
 from gpumon_static.store.history.rollups import (
+    ALLOCATED_ROLLUP,
     DAY,
     GPU_ROLLUP,
     HOUR,
@@ -50,7 +51,7 @@ class Chosen(NamedTuple):
 
 
 KINDS = (
-    Chosen(GPU_ROLLUP, "free_s + busy_s + held_s", (USER_ROLLUP,), ("samples",)),
+    Chosen(GPU_ROLLUP, "free_s + busy_s + held_s", (USER_ROLLUP, ALLOCATED_ROLLUP), ("samples",)),
     Chosen(POOL_ROLLUP, "free_s + taken_s", (), ("pool_runs",)),
     Chosen(SUPPLY_ROLLUP, "free_s + busy_s + held_s"),
     Chosen(MACHINE_ROLLUP, "up_s", (), ("machine_runs",)),
@@ -63,7 +64,7 @@ ADDED = {
     f" AND ours.kind = theirs.kind AND abs(ours.at - theirs.at) <= {SAME_EVENT_S})",
 }
 """Tables whose rows are added where we have none with the same key; with a condition, where one is needed."""
-NEWEST = {"latest": "gpu", "machine_last": "host"}
+NEWEST = {"latest": "gpu", "machine_last": "host", "allocated_last": "gpu"}
 """Tables of how things stand: of each of these the later row counts."""
 OTHERS = (
     *("hosts", "models", "users", "crews", "gpus", "host_groups", "supply_models"),
