@@ -72,3 +72,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     monkeypatch.delenv("GPUMON_CONFIG", raising=False)
     return directory
+
+
+LONGEST_FIRST = (
+    "deploy_cron",
+    "deploy_ansible",
+    "deploy_readme",
+    "torture",
+    "dask",
+    "private",
+    "render",
+    "page_things",
+)
+"""Files whose tests take or wait longest: begun last, one of them would keep a worker busy when all else is done."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"test_{name}": place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))

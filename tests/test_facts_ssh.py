@@ -108,7 +108,7 @@ def test_slices_faults_disks_and_ghosts_reach_the_csv_and_the_page(
     for words in (
         "GPU 0: ECC errors",
         "GPU 1: lost",
-        "29 GB held by no process",
+        '["Held by no process","29 GB"]',
         "Ada Lovelace",
         "not reported per slice",
     ):
