@@ -136,9 +136,15 @@ def _print_table(title: str, usages: Mapping[str, Usage], hosts: int) -> None:
         print(
             f"{name:34} {usage.cpu_s / hosts * 1000:8.1f} ms x{usage.cpu_s / base.cpu_s:5.2f}"
             f" {usage.wall_s:9.2f} s x{usage.wall_s / base.wall_s:5.2f}"
-            f" {usage.peak_mb:7.0f} MB x{usage.peak_mb / base.peak_mb:5.2f}"
+            f" {_peak(usage, base)}"
         )
     print()
+
+
+def _peak(usage: Usage, base: Usage) -> str:
+    """A program that ends at once is never looked at."""
+    known = usage.peak_mb and base.peak_mb
+    return f"{usage.peak_mb:7.0f} MB x{usage.peak_mb / base.peak_mb:5.2f}" if known else f"{'–':>17}"
 
 
 def _print_further(cpu_s: Mapping[str, float]) -> None:

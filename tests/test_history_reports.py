@@ -183,6 +183,29 @@ def test_what_is_exported_can_be_imported_again(place: Path, tmp_path: Path) -> 
     assert gpumon("history", "export", "--rntop", cwd=other).stdout == out.stdout
 
 
+def test_hours_are_exported_as_a_table_for_notebooks(tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[common]\nhosts = ['n1']\n")
+    config = load(tmp_path / "config.ini")
+    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
+    formula = process(user="=cmd()")
+    for minute in range(0, 65, 5):
+        at = start + timedelta(minutes=minute)
+        held = reading(
+            "n1", [busy_gpu(0, utilization=50.0), busy_gpu(1, processes=(formula,)), gpu(2)], fetched_at=at
+        )
+        record.record(config, sightings([held], config.busy), at, pytest.fail)
+    out = gpumon("history", "export", "--csv", cwd=tmp_path)
+    rows = list(csv.DictReader(io.StringIO(out.stdout)))
+    assert out.returncode == 0, out.stderr
+    first = {"hour": f"{start:%Y-%m-%dT%H}:00:00Z", "host": "n1", "gpu": "0", "slice": "", "user": "alice"}
+    assert first.items() <= rows[0].items()
+    assert (float(rows[0]["busy_s"]), float(rows[0]["utilization"])) == (3600, 50)
+    assert [row["user"] for row in rows] == ["alice", "'=cmd()"], "a spreadsheet runs no login"
+    done = gpumon("history", "export", "--csv", "--since", "1h", "-o", "hours.csv", cwd=tmp_path)
+    assert done.stdout == "0 rows written to hours.csv\n"
+    assert gpumon("history", "export", "--csv", "--rntop", cwd=tmp_path).returncode == 2
+
+
 def test_a_log_from_before_our_first_run_joins_the_gpu_that_stands_there(place: Path) -> None:
     now = fill(place, 30)
     start = now - timedelta(minutes=40)

@@ -145,14 +145,18 @@ def import_(config_path: Path | None, log: Path) -> None:
 
 
 @command
-@click.option("--rntop", is_flag=True, help="In rntop's log format, which its board opens: the only one.")
+@click.option(
+    "--rntop", is_flag=True, help="The samples in rntop's log format, which its board opens.  [default]"
+)
+@click.option("--csv", "as_csv", is_flag=True, help="The hours of GPUs and users, a row each, for notebooks.")
 @since_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: stdout]")
-def export(config_path: Path | None, rntop: bool, since: int, output: Path | None) -> None:  # noqa: ARG001
-    """Write the samples that are still kept one by one (history.keep_raw)."""
-    from gpumon_static.commands.history_reports import export_rntop
+def export(config_path: Path | None, rntop: bool, as_csv: bool, since: int, output: Path | None) -> None:
+    """Write the samples that are still kept one by one (history.keep_raw), or the hours."""
+    from gpumon_static.commands.history_reports import export as run_export
 
-    export_rntop(load_config(config_path), since, output)
+    exclusive(rntop=rntop, csv=as_csv)
+    run_export(load_config(config_path), since, output, as_hours=as_csv)
 
 
 @command

@@ -16,6 +16,7 @@ from gpumon_static.store import events_file, lock
 from gpumon_static.store.history import questions, record, rntop
 from gpumon_static.store.history.database import reading, writing
 from gpumon_static.store.history.moving import copies, merging
+from gpumon_static.store.history.moving.hours import export_hours
 from gpumon_static.store.history.supply import supply
 from gpumon_static.survey.sightings import bare_state
 from gpumon_static.survey.supply import supply_rows
@@ -97,12 +98,13 @@ def merge(config: Config, file: Path, now: datetime) -> None:
     click.echo(merged.words)
 
 
-def export_rntop(config: Config, since: int, output: Path | None) -> None:
+def export(config: Config, since: int, output: Path | None, *, as_hours: bool) -> None:
+    """rntop's log, or the hours of GPUs and users as a table."""
     file = io.StringIO()
     with reading(config.history_path) as connection:
-        count = rntop.export_log(connection, since, file)
+        count = (export_hours if as_hours else rntop.export_log)(connection, since, file)
     if output is None:
         click.echo(file.getvalue(), nl=False)
         return
     write_atomic(output, file.getvalue())
-    click.echo(f"{count} samples written to {output}")
+    click.echo(f"{count} {'rows' if as_hours else 'samples'} written to {output}")
