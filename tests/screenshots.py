@@ -1,4 +1,4 @@
-"""`make screenshots`: the demo's page for the docs: light, dark, with an open tooltip, on a phone."""
+"""`make screenshots`: the demo's page for the docs: light, dark, with an open tooltip, Supply, on a phone."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def main() -> None:
         _shoot(browser, page_file, "light")
         _shoot(browser, page_file, "dark")
         _shoot(browser, page_file, "tooltip", before=_open_a_tooltip)
+        _shoot(browser, page_file, "supply", height=760, before=_open_supply)
         _shoot(browser, page_file, "phone", width=390, height=844)
         browser.close()
 
@@ -44,7 +45,7 @@ def _shoot(
     name: str,
     *,
     width: int = 1440,
-    height: int = 1080,
+    height: int = 900,
     before: Callable[[Page], None] = lambda _: None,
 ) -> None:
     context = browser.new_context(
@@ -68,6 +69,11 @@ def _open_a_tooltip(page: Page) -> None:
     card.evaluate("card => card.scrollIntoView({block: 'center'})")
     card.hover()
     page.wait_for_timeout(500)
+
+
+def _open_supply(page: Page) -> None:
+    page.locator("a[href='#supply']").first.click()
+    page.locator("#supply-title").wait_for()
 
 
 def _now() -> datetime:
