@@ -12,8 +12,8 @@ from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.exports.gpufree import NAME as GPUFREE
 from gpumon_static.publish.exports.gpufree import gpufree
 from gpumon_static.publish.page.branding import load_branding
-from gpumon_static.publish.page.html import render_page
-from gpumon_static.publish.page.view import build_page
+from gpumon_static.publish.page.split.site import render_site
+from gpumon_static.publish.page.view import make_ready
 from gpumon_static.store import events_file, site_files, snapshot
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import HistoryError, reading
@@ -37,7 +37,7 @@ def render_only(config: Config, now: datetime) -> None:
     branding = load_branding(config)
     readings = snapshot.read(config.csv_path) if config.csv_path.exists() else []
     for page in config.pages:
-        render_page(build_page(readings, config, now, page, b"check", _past(config, now)), branding)
+        render_site(make_ready(readings, config, now, page, b"check", _past(config, now)), branding)
     empty_report(config, now)
 
 
@@ -61,8 +61,8 @@ def _files(config: Config, now: datetime) -> dict[str, Content]:
     for page in config.pages:
         # The reports show what the main page shows, and so only that one links to them.
         reports = months if page == config.pages[0] else ()
-        built = build_page(readings, config, now, page, key, past, reports, clusters)
-        files[page.file] = render_page(built, branding)
+        whole = make_ready(readings, config, now, page, key, past, reports, clusters)
+        files |= render_site(whole, branding, [*files, *(one.file for one in config.pages)])
     return files
 
 
