@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Page
 
 STYLES = (
-    "theme.css levels.css icons.css page.css places.css summary.css question.css toolbar.css parts.css host.css"
-    " card.css tooltip.css table.css history.css things.css kiosk.css print.css"
+    "theme.css levels.css icons.css page.css places.css summary.css question.css toolbar.css parts.css"
+    " host.css card.css tooltip.css table.css history.css things.css kiosk.css print.css"
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
 SCRIPTS = (
     "data.js offers.js age.js places.js details.js tooltip.js dress.js cards.js sorting.js search.js"
     " question.js filter.js parts.js strip.js table.js picker.js people.js visits.js theme.js copy.js"
-    " chart.js tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js refresh.js kiosk.js"
+    " chart.js tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js refresh.js"
+    " kiosk.js"
 ).split()
 
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
