@@ -6,7 +6,6 @@ and each gives back the text of a page and the little of it that the overview ne
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 from collections.abc import Iterable, Sequence
@@ -47,8 +46,6 @@ def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> lis
     gpus = sum(len(host.gpus) for part in parts for host in part.hosts)
     if gpus < PAYS_FROM or cores < 2:
         return [_render_part(whole, branding, part) for part in parts]
-    # Objects that are never looked at by the collector of garbage stay shared with the processes.
-    gc.freeze()
     pool = ProcessPoolExecutor(
         min(cores, len(parts)),
         mp_context=multiprocessing.get_context("fork"),
@@ -61,7 +58,6 @@ def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> lis
         raise GpumonError("a process that makes pages was killed: is there enough memory?") from error
     finally:
         pool.shutdown(cancel_futures=True)
-        gc.unfreeze()
 
 
 def _inherit(whole: Whole, branding: Branding | None) -> None:
