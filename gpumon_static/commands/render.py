@@ -64,8 +64,8 @@ def _files(config: Config, now: datetime) -> dict[str, Content]:
     months = report_months(config, files)
     for page in config.pages:
         # The reports show what the main page shows, and so only that one links to them.
-        reports = months if page == config.pages[0] else ()
-        whole = make_ready(readings, config, now, page, key, past, reports, clusters)
+        reports, known = (months, survey) if page == config.pages[0] else ((), None)
+        whole = make_ready(readings, config, now, page, key, past, reports, clusters, known)
         files |= render_site(whole, branding, [*files, *(one.file for one in config.pages)])
     return files
 

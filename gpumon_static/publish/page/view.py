@@ -83,9 +83,11 @@ def make_ready(
     past: Past | None = None,
     reports: Sequence[str] = (),
     clusters: Sequence[ClusterReport] = (),
+    survey: Survey | None = None,
 ) -> Whole:
+    """As `build_page`; `survey`: of this page, where there is one already."""
     spec = spec or config.pages[0]
-    survey = build_survey(readings, config, now, spec, key, clusters)
+    survey = survey or build_survey(readings, config, now, spec, key, clusters)
     who = namer(survey.tier, key, config.users)
     return Whole(
         survey=survey,
