@@ -22,7 +22,7 @@ const gpumon = (() => {
       Object.assign(this, { environment, device: device || index });
       this.held = held;
       this.detail = detail;
-      this.ends = data.ends?.[this.anchor] ?? null;
+      this.ends = (data.parts ? detail[0] : data.ends?.[this.anchor]) ?? null;
       this.data = data;
     }
 
@@ -46,12 +46,25 @@ const gpumon = (() => {
     }
   }
 
+  // The few numbers that an overview has of GPUs, as rows; publish/page/split/overview_data.py has the order.
+  function spread([kinds, models = 0, totals = 0, offered = 0, indexes = 0, ends = 0]) {
+    const at = (values, place) => (Array.isArray(values) ? values[place] : values);
+    const rows = [...kinds].map((kind, place) => {
+      const index = indexes ? indexes[place] : String(place);
+      return [index, Number(kind), at(models, place), null, null, at(totals, place) || null, 0, null, null, null, 0, 0, [at(ends, place) || null]];
+    });
+    for (const [place, used, device] of offered || []) [rows[place][4], rows[place][10], rows[place][11]] = [used, 1, device];
+    return rows;
+  }
+
   function readHost(row, place, data) {
-    const [anchor, name, group, note, status, port, load, ram, against, behind, gpus, slurm] = row;
+    const [anchor, name, group, note, status, port, load, ram, against, behind, gpus, slurm, part] = row;
     const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
-    const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind, slurm: slurm ?? null };
+    const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind, slurm: slurm || null };
+    host.page = data.parts ? data.parts[part][1] : ""; // the file with its cards, where that is another one
     host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
-    host.gpus = gpus.map((gpu, number) => new Gpu(host, gpu, number, data));
+    const rows = data.parts ? spread(gpus) : gpus;
+    host.gpus = rows.map((gpu, number) => new Gpu(host, gpu, number, data));
     return host;
   }
 
@@ -62,6 +75,7 @@ const gpumon = (() => {
     const before = new Map((self.hosts ?? []).map((host) => [host.anchor, host]));
     for (const host of hosts) host.isPart = before.get(host.anchor)?.isPart ?? false;
     self.models = [...new Set(data.models.map(([short]) => short))];
+    self.isOverview = Boolean(data.parts);
     self.hosts = hosts; // in the order of the JSON blocks, which refer to them by their place
     self.ordered = [...hosts];
   }

@@ -91,7 +91,7 @@
     const row = isKnown && root.dataset.view === "table" ? gpumon.rowOf(isRow) : null;
     const target = row || document.getElementById(id);
     target?.scrollIntoView({ block: row ? "center" : "start" });
-    if (isKnown) flash(target);
+    if (isKnown && target) flash(target);
   }
 
   function go(where, isBack = false) {

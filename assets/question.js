@@ -6,7 +6,7 @@ gpumon.question = (() => {
   const FILTERS = ["n", "mem", "model", "group", "q", "free", "mine"];
   const OLD = { mem: "gb", model: "pick" }; // as links of 0.1.0 call them
   const form = document.getElementById("find");
-  const self = { state: {}, me: gpumon.memory.get("me") ?? "", note: "", FILTERS, form };
+  const self = { state: {}, me: (!gpumon.isOverview && gpumon.memory.get("me")) || "", note: "", FILTERS, form };
   const field = (name) => form?.elements[name];
 
   function options(select, values) {

@@ -7,9 +7,9 @@
   function update() {
     const strip = document.querySelector(".strip");
     if (!strip) return;
-    links ??= new Map([...strip.querySelectorAll("a")].map((link) => [link.getAttribute("href").slice(1), link]));
+    links ??= new Map([...strip.querySelectorAll("a")].map((link) => [link.getAttribute("href"), link]));
     for (const host of gpumon.hosts) {
-      const link = links.get(host.anchor);
+      const link = links.get(host.page ? host.page + gpumon.places.link("host", host.name) : `#${host.anchor}`);
       if (link && link.hidden === host.shown) link.hidden = !host.shown;
     }
     for (const row of strip.children) row.hidden = ![...row.getElementsByTagName("a")].some((link) => !link.hidden);

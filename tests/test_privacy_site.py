@@ -68,6 +68,7 @@ key_filename = "/home/zebulonq/.ssh/id_ed25519"
 disks = ["/", "/home/zebulonq"]
 [site]
 users = "{tier}"
+split = {split}
 csv = true
 show_command_lines = true
 [[site.pages]]
@@ -137,10 +138,10 @@ def healthy(one: HostReading) -> HostReading:
     return HostReading(one.host, one.fetched_at, gpus=(well,))
 
 
-def rendered(directory: Path, tier: str) -> tuple[Config, dict[str, str]]:
+def rendered(directory: Path, tier: str, split: int = 10_000) -> tuple[Config, dict[str, str]]:
     """The texts of all files of the site."""
     failing = ", ".join(f'"host-{s}"' for s in Status if s is not Status.OK)
-    (directory / "config.ini").write_text(CONFIG.format(tier=tier, failing=failing))
+    (directory / "config.ini").write_text(CONFIG.format(tier=tier, failing=failing, split=split))
     config = config_file.load(directory / "config.ini")
     memory = events_file.load(directory / "none")
     for minutes in range(-120, 1, 5):
@@ -199,15 +200,20 @@ def test_the_lab_leaks_everything_on_a_page_with_names(tmp_path: Path) -> None:
     assert found({"": texts["metrics.prom"]}, "Zebulon Quagmire", "/scratch/")
 
 
-def test_a_site_with_counts_tells_no_login_path_pid_or_job_in_any_file(tmp_path: Path) -> None:
-    _, texts = rendered(tmp_path, "counts")
+@pytest.mark.parametrize("split", [10_000, 1])
+def test_a_site_with_counts_tells_no_login_path_pid_or_job_in_any_file(tmp_path: Path, split: int) -> None:
+    _, texts = rendered(tmp_path, "counts", split)
     assert len(texts) >= 8
+    assert ("index-vision.html" in texts) == ("corridor-vision.html" in texts) == (split == 1)
     assert found(texts, *LOGINS, *SHOWN, *PATHS, *PIDS, *UIDS, *JOBS, *PROGRAMS, "reserved") == []
 
 
-def test_a_site_with_pseudonyms_tells_no_login_path_uid_or_job_in_any_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", [10_000, 1])
+def test_a_site_with_pseudonyms_tells_no_login_path_uid_or_job_in_any_file(
+    tmp_path: Path, split: int
+) -> None:
     """PIDs and the names of programs are told on this tier."""
-    _, texts = rendered(tmp_path, "pseudonyms")
+    _, texts = rendered(tmp_path, "pseudonyms", split)
     assert found(texts, *LOGINS, *SHOWN, *PATHS, *UIDS, *JOBS, "quixotica.py", "--token", "reserved") == []
     assert found({"": texts["gpus.json"]}, "trainer_of_(name)", *PIDS)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -12,8 +15,8 @@ from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.exports.gpufree import NAME as GPUFREE
 from gpumon_static.publish.exports.gpufree import gpufree
 from gpumon_static.publish.page.branding import load_branding
-from gpumon_static.publish.page.html import render_page
-from gpumon_static.publish.page.view import build_page
+from gpumon_static.publish.page.split.site import render_site
+from gpumon_static.publish.page.view import make_ready
 from gpumon_static.store import events_file, site_files, snapshot
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import HistoryError, reading
@@ -27,7 +30,8 @@ from gpumon_static.terminal.show_file import show_files
 def render(config: Config, now: datetime) -> Path:
     """Render all files, then replace them together: a failure leaves all files as they were."""
     site = config.paths.site
-    made = write_for_web({site / name: content for name, content in _files(config, now).items()})
+    with _no_search_for_cycles():
+        made = write_for_web({site / name: content for name, content in _files(config, now).items()})
     site_files.remove_others(config.paths.data, site, made)
     return config.page_path
 
@@ -37,7 +41,7 @@ def render_only(config: Config, now: datetime) -> None:
     branding = load_branding(config)
     readings = snapshot.read(config.csv_path) if config.csv_path.exists() else []
     for page in config.pages:
-        render_page(build_page(readings, config, now, page, b"check", _past(config, now)), branding)
+        render_site(make_ready(readings, config, now, page, b"check", _past(config, now)), branding)
     empty_report(config, now)
 
 
@@ -60,10 +64,22 @@ def _files(config: Config, now: datetime) -> dict[str, Content]:
     months = report_months(config, files)
     for page in config.pages:
         # The reports show what the main page shows, and so only that one links to them.
-        reports = months if page == config.pages[0] else ()
-        built = build_page(readings, config, now, page, key, past, reports, clusters)
-        files[page.file] = render_page(built, branding)
+        reports, known = (months, survey) if page == config.pages[0] else ((), None)
+        whole = make_ready(readings, config, now, page, key, past, reports, clusters, known)
+        files |= render_site(whole, branding, [*files, *(one.file for one in config.pages)])
     return files
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """All objects stay to the end, and to look for some that can go takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _past(config: Config, now: datetime) -> timelines.Past | None:

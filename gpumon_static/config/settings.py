@@ -203,6 +203,11 @@ class SiteConfig:
     run: str = key(
         "ssh", choice("ssh", "slurm"), "the lines to copy on page and terminal: `ssh`, or options of `srun`"
     )
+    split: int = key(
+        10_000,
+        integer(0, 1_000_000),
+        "GPUs above which a page becomes an overview with a page for each group; 0: never",
+    )
     csv: bool = key(False, boolean, "publish `load_data.csv` too, on the tier of `users`")
     show: bool = key(
         True, boolean, "publish `show.txt` and `show.ansi`: the table of `show`, on the tier of `users`"

@@ -46,7 +46,7 @@ Model = tuple[str, str, str]
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
-class _Places(dict[Key, int]):
+class Places(dict[Key, int]):
     """The place of each text, in the order in which they came."""
 
     def __missing__(self, text: Key) -> int:
@@ -58,10 +58,10 @@ class _Places(dict[Key, int]):
 class _Lists:
     """What rows refer to by its place."""
 
-    models: _Places[Model] = field(default_factory=_Places)
-    users: _Places[str] = field(default_factory=_Places)
-    owners: _Places[tuple[str, bool]] = field(default_factory=_Places)
-    programs: _Places[str] = field(default_factory=_Places)
+    models: Places[Model] = field(default_factory=Places)
+    users: Places[str] = field(default_factory=Places)
+    owners: Places[tuple[str, bool]] = field(default_factory=Places)
+    programs: Places[str] = field(default_factory=Places)
 
 
 def page_data(page: Page) -> str:
@@ -82,6 +82,15 @@ def page_data(page: Page) -> str:
 
 def _host(host: HostView, lists: _Lists, *, tells_names: bool) -> list[Any]:
     return [
+        *host_row(host),
+        [_gpu(card, lists, tells_names) for card in host.cards],
+        *([host.room.slurm] if host.room.slurm else []),
+    ]
+
+
+def host_row(host: HostView) -> list[Any]:
+    """Up to its GPUs."""
+    return [
         host.anchor,
         host.full_name,
         host.group or "",
@@ -92,8 +101,6 @@ def _host(host: HostView, lists: _Lists, *, tells_names: bool) -> list[Any]:
         host.room.ram_free_mib,
         host.room.against,
         host.room.behind_s,
-        [_gpu(card, lists, tells_names) for card in host.cards],
-        *([host.room.slurm] if host.room.slurm else []),
     ]
 
 
@@ -104,13 +111,13 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
         card.index,
         KINDS[card.kind],
         lists.models[card.model, tip.model, numbers.environment],
-        _short(numbers.utilization),
-        _short(numbers.used_mib),
-        _short(numbers.total_mib),
+        short_number(numbers.utilization),
+        short_number(numbers.used_mib),
+        short_number(numbers.total_mib),
         [users[name] for name in numbers.owners] if tells_names else len(numbers.owners),
         0 if len(tip.processes) == 1 else numbers.runtime_s,
-        _short(numbers.temperature_c),
-        _short(numbers.power_w),
+        short_number(numbers.temperature_c),
+        short_number(numbers.power_w),
         int(numbers.is_offered),
         numbers.device or 0,
         _detail(tip, lists),
@@ -120,18 +127,18 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
 def _detail(tip: Tooltip, lists: _Lists) -> list[Any]:
     owners, programs = lists.owners, lists.programs
     processes = [
-        _trimmed(
+        trimmed(
             [p.pid, owners[p.user, p.is_name], programs[p.name], p.memory_mib, p.elapsed_s, p.job or 0,
              int(p.is_gone), p.command_line or 0]
         )
         for p in tip.processes
     ]  # fmt: skip
     users = [[owners[u.name, u.is_name], u.memory_mib, int(u.is_least), u.processes] for u in tip.users]
-    return _trimmed(
+    return trimmed(
         [
             _packed(tip.uuid),
-            _short(tip.fan_percent),
-            _short(tip.power_limit_w),
+            short_number(tip.fan_percent),
+            short_number(tip.power_limit_w),
             processes or 0,
             tip.no_processes if tip.no_processes != NO_PROCESSES else 0,
             [[fact.label, fact.value] for fact in tip.facts] or 0,
@@ -148,11 +155,11 @@ def _packed(uuid: str | None) -> str | None:
     return "~" + b64encode(bytes.fromhex(uuid[4:].replace("-", ""))).decode()[:22]
 
 
-def _trimmed(row: list[Any]) -> list[Any]:
+def trimmed(row: list[Any]) -> list[Any]:
     while row and row[-1] in (0, None):
         row.pop()
     return row
 
 
-def _short(number: float | None) -> int | None:
+def short_number(number: float | None) -> int | None:
     return None if number is None else round(number)

@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Page
 
 STYLES = (
-    "theme.css levels.css icons.css page.css places.css summary.css question.css toolbar.css host.css"
-    " card.css tooltip.css table.css history.css things.css kiosk.css print.css"
+    "theme.css levels.css icons.css page.css places.css summary.css question.css toolbar.css parts.css"
+    " host.css card.css tooltip.css table.css history.css things.css kiosk.css print.css"
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
 SCRIPTS = (
     "data.js offers.js age.js places.js details.js tooltip.js dress.js cards.js sorting.js search.js"
-    " question.js filter.js strip.js table.js picker.js people.js visits.js theme.js copy.js chart.js"
-    " tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js refresh.js kiosk.js"
+    " question.js filter.js parts.js strip.js table.js picker.js people.js visits.js theme.js copy.js"
+    " chart.js tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js refresh.js"
+    " kiosk.js"
 ).split()
 
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
@@ -61,7 +62,7 @@ def render_page(page: Page, branding: Branding | None = None) -> str:
             .get_template("index.html.j2")
             .render(
                 page=page,
-                data=Markup(page_data(page)),  # noqa: S704 (escaped for a script element)
+                data=Markup(page.data or page_data(page)),  # noqa: S704 (escaped for a script element)
                 past=Markup(page.history.data if page.history else ""),  # noqa: S704 (the same)
                 things=Markup(page.things),  # noqa: S704 (the same)
                 logo=branding.logo,

@@ -49,14 +49,18 @@ MOST_OWNERS = 3
 Series = Sequence[float | None]
 
 
-def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool) -> str:
-    """`everything`: hosts that are no longer in the config count too, in the past of the whole."""
-    shown = list(hosts)
-    names = {host.full_name for host in shown}
+def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool, each: bool = True) -> str:
+    """`everything`: hosts that are no longer in the config count too, in the past of the whole.
+
+    `each`: with the past of each host and GPU.
+    """
+    known = list(hosts)
+    names = {host.full_name for host in known}
+    shown = known if each else []
     past = view.past
     users: dict[str, int] = {}
     by_host: dict[str, list[Pool]] = defaultdict(list)
-    for pool in whole_pools(past, names):
+    for pool in whole_pools(past, names) if each else ():
         by_host[pool.host].append(pool)
     data: dict[str, Any] = {
         "step": {name: step for name, (step, _) in RANGES.items()},

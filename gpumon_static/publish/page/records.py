@@ -316,6 +316,9 @@ class HostView:
     gpu_faults: tuple[Attention, ...] = ()
     last_cards: tuple[LastCard, ...] = ()
     """Of a host that does not answer; they count nowhere."""
+    page: str = ""
+    """The file with its cards, where that is another one; then `kinds` has how they look, and no more."""
+    kinds: tuple[Kind, ...] = ()
 
     @property
     def about(self) -> str:
@@ -329,7 +332,9 @@ class HostView:
     @property
     def in_short(self) -> str:
         """3 of 8 free, or why there is nothing to count."""
-        return self.summary or (self.notice.word if self.notice else self.cards[0].word)
+        if self.summary or self.notice:
+            return self.summary or (self.notice.word if self.notice else "")
+        return self.cards[0].word if self.cards else self.kinds[0]
 
     def name_in(self, group: str) -> str:
         """vision-01 in the group vision is 01."""
@@ -337,17 +342,21 @@ class HostView:
         return rest if group and rest else self.name
 
     @property
+    def looks(self) -> list[Kind]:
+        return [card.kind for card in self.cards] or list(self.kinds)
+
+    @property
     def block(self) -> str:
         """As one mark among a thousand: how much of it is free."""
-        if not self.cards:
+        kinds = self.looks
+        if not kinds:
             return self.notice.kind if self.notice else "waiting"
-        free = sum(card.kind is Kind.FREE for card in self.cards)
-        return f"u{round(100 * free / len(self.cards))}"
+        return f"u{round(100 * kinds.count(Kind.FREE) / len(kinds))}"
 
     @property
     def pips(self) -> list[tuple[Kind, int]]:
         """Its GPUs as runs of the same kind, in order: 3 free, 1 busy, 4 free."""
-        kinds = [card.kind for card in self.cards] or ([self.notice.kind] if self.notice else [])
+        kinds = self.looks or ([self.notice.kind] if self.notice else [])
         return [(kind, len(list(run))) for kind, run in groupby(kinds)]
 
 
@@ -402,6 +411,8 @@ class Attention:
     anchor: str
     host: str
     text: str
+    page: str = ""
+    """The file with the host, where that is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,6 +465,18 @@ class Headline:
 
 
 @dataclass(frozen=True, slots=True)
+class PartRow:
+    """A page of its own for some of the hosts, as the overview lists it."""
+
+    file: str
+    name: str
+    hosts: int
+    down: int
+    gpus: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     title: str
     tab_title: str
@@ -488,6 +511,14 @@ class Page:
     """JSON for the panels of the browser, escaped for a script element."""
     demand: tuple[str, ...] = ()
     """What is allocated by Slurm and idle, and what its pending jobs wait for, a line per kind of GPU."""
+    parts: tuple[PartRow, ...] = ()
+    """Of an overview, whose hosts have their cards there."""
+    part: str = ""
+    """The name of this part of a site."""
+    home: str = ""
+    """The file of the overview that this page is a part of."""
+    data: str = ""
+    """JSON in the place of that of data.py, escaped for a script element."""
 
     @property
     def is_crowd(self) -> bool:

@@ -48,20 +48,24 @@ def things_data(
     usage: Iterable[UsageRow],
     events: Sequence[Event],
     past: PastView | None,
+    *,
+    each: bool = True,
 ) -> str:
+    """`each`: with the past of each host."""
+    of_hosts = past if each else None
     places = {host.name: place for place, host in enumerate(survey.hosts)}
     kinds = list(dict.fromkeys(event.type for event in events))
     data: dict[str, Any] = {
         "jobs": [_job(job, places) for job in jobs[:MOST_JOBS]],
         "usage": [[row.name, row.ranges] for row in usage],
-        "used": _used(past, places) if past and past.who else {},
+        "used": _used(of_hosts, places) if of_hosts and of_hosts.who else {},
         "kinds": kinds,
         "events": [
             [int(e.at.timestamp()), kinds.index(e.type), places[e.host], title_of(e, survey.tier)]
             for e in events
         ],
-        "up": _availability(past, places) if past else {},
-        "machine": _machines(past, places) if past else None,
+        "up": _availability(of_hosts, places) if of_hosts else {},
+        "machine": _machines(of_hosts, places) if of_hosts else None,
     }
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading
 from gpumon_static.publish.page.host_view import Frame, build_host
 from gpumon_static.publish.page.past import PastView, namer
-from gpumon_static.publish.page.records import Attention, HostView, Kind, Page
+from gpumon_static.publish.page.records import Attention, HistoryView, HostView, Kind, Page
 from gpumon_static.publish.page.summary import build_headline, build_models, build_tallies
 from gpumon_static.publish.page.tabs.health import build_health, shown_events
 from gpumon_static.publish.page.tabs.history import build_history
@@ -23,7 +25,7 @@ from gpumon_static.publish.page.tabs.supply import build_supply
 from gpumon_static.publish.page.things_data import things_data
 from gpumon_static.publish.page.words import moment
 from gpumon_static.survey.faults import usual_drivers
-from gpumon_static.survey.jobs import find_jobs
+from gpumon_static.survey.jobs import Jobs, find_jobs
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.shown_names import logins_of
 from gpumon_static.survey.slurm.demand import demand_lines, idle_lines
@@ -53,24 +55,80 @@ def build_page(
 
     `reports`: the months that have one.
     """
+    return page_of(make_ready(readings, config, now, spec, key, past, reports, clusters))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a page is made of, or several that together have all of these hosts."""
+
+    survey: Survey
+    config: Config
+    spec: PageConfig
+    history: PastView | None
+    drivers: dict[str, str]
+    anchors: dict[str, str]
+    """By name; the same on each page of a site."""
+    reports: Sequence[str] = ()
+    is_part: bool = False
+    """Other pages have other hosts, and an overview has what concerns them all."""
+
+
+def make_ready(
+    readings: Sequence[HostReading],
+    config: Config,
+    now: datetime,
+    spec: PageConfig | None = None,
+    key: bytes = b"",
+    past: Past | None = None,
+    reports: Sequence[str] = (),
+    clusters: Sequence[ClusterReport] = (),
+    survey: Survey | None = None,
+) -> Whole:
+    """As `build_page`; `survey`: of this page, where there is one already."""
     spec = spec or config.pages[0]
-    survey = build_survey(readings, config, now, spec, key, clusters)
-    shown = [host.reading for host in survey.hosts if host.reading]
-    drivers = usual_drivers(survey.hosts, config.site.ignore_faults)
+    survey = survey or build_survey(readings, config, now, spec, key, clusters)
     who = namer(survey.tier, key, config.users)
-    history = PastView(past, who, config.history.idle_after) if past else None
-    anchors = _anchors(host.name for host in survey.hosts)
+    return Whole(
+        survey=survey,
+        config=config,
+        spec=spec,
+        history=PastView(past, who, config.history.idle_after) if past else None,
+        drivers=usual_drivers(survey.hosts, config.site.ignore_faults),
+        anchors=_anchors(host.name for host in survey.hosts),
+        reports=reports,
+    )
+
+
+def page_of(whole: Whole) -> Page:
+    survey, history = whole.survey, whole.history
     jobs = find_jobs(survey)
-    frame = Frame(survey, drivers, history, jobs)
-    views = [build_host(host, anchors[host.name], frame) for host in survey.hosts]
+    frame = Frame(survey, whole.drivers, history, jobs)
+    views = [build_host(host, whole.anchors[host.name], frame) for host in survey.hosts]
+    shown_history = (
+        build_history(history, views, everything=not whole.spec.groups and not whole.is_part)
+        if history
+        else None
+    )
+    attention = (*slurm_attention(survey), *chain(*attention_of(views)))
+    return assembled(whole, views, jobs, shown_history, attention, things_of(whole, jobs, shown_history))
+
+
+def assembled(
+    whole: Whole,
+    views: Sequence[HostView],
+    jobs: Jobs,
+    shown_history: HistoryView | None,
+    attention: Sequence[Attention],
+    things: str,
+) -> Page:
+    """The page of these parts; the rest of it follows from the survey."""
+    survey, config, history = whole.survey, whole.config, whole.history
+    shown = [host.reading for host in survey.hosts if host.reading]
     headline = build_headline(survey)
-    attention = (*_slurm_attention(survey), *_attention(views))
-    latest = survey.latest
+    now, latest = survey.made_at, survey.latest
     data_time = moment(latest, now, survey.stale_after_s) if latest else None
     tells_names = survey.tier is not Tier.COUNTS
-    shown_history = build_history(history, views, everything=not spec.groups) if history else None
-    events = shown_events(survey, history)
-    usage = shown_history.usage if shown_history else ()
     return Page(
         title=survey.title,
         tab_title=f"{headline.number} {headline.text} – {survey.title}".lstrip(),
@@ -78,8 +136,8 @@ def build_page(
         data_time=data_time,
         models=build_models(survey.hosts),
         tallies=build_tallies(survey.hosts),
-        attention=attention[:MOST_ATTENTION],
-        more_attention=attention[MOST_ATTENTION:],
+        attention=tuple(attention[:MOST_ATTENTION]),
+        more_attention=tuple(attention[MOST_ATTENTION:]),
         hosts=tuple(views),
         people=build_people(shown) if tells_names else None,
         tells_names=tells_names,
@@ -93,15 +151,21 @@ def build_page(
         history=shown_history,
         jobs=build_jobs(jobs.all, now),
         more_jobs=max(0, len(jobs.all) - MOST_JOBS),
-        supply=build_supply(history, spec.groups, now) if history else None,
-        reports=tuple(sorted(reports, reverse=True)),
+        supply=build_supply(history, whole.spec.groups, now) if history and not whole.is_part else None,
+        reports=tuple(sorted(whole.reports, reverse=True)),
         health=build_health(survey, views, history, config.site.ignore_faults),
-        things=things_data(survey, jobs.all, usage, events, history),
-        demand=(*idle_lines(survey), *demand_lines(survey.clusters, now)),
+        things=things,
+        demand=() if whole.is_part else (*idle_lines(survey), *demand_lines(survey.clusters, now)),
     )
 
 
-def _slurm_attention(survey: Survey) -> Iterator[Attention]:
+def things_of(whole: Whole, jobs: Jobs, shown_history: HistoryView | None, *, each: bool = True) -> str:
+    usage = shown_history.usage if shown_history else ()
+    events = shown_events(whole.survey, whole.history)
+    return things_data(whole.survey, jobs.all, usage, events, whole.history, each=each)
+
+
+def slurm_attention(survey: Survey) -> Iterator[Attention]:
     """A Slurm that did not answer: its facts are missing on all cards."""
     for report in survey.clusters:
         told = report.error or report.status.value if not report.ok else report.note
@@ -109,21 +173,20 @@ def _slurm_attention(survey: Survey) -> Iterator[Attention]:
             yield Attention("health", report.name, clip(told, SHORT_FAULT_LETTERS))
 
 
-def _attention(views: Iterable[HostView]) -> tuple[Attention, ...]:
-    """Hosts that failed first, then the faults of those that answered."""
-    views = list(views)
+def attention_of(views: Sequence[HostView]) -> tuple[list[Attention], list[Attention], list[Attention]]:
+    """Hosts that failed, then the faults of those that answered, then those of GPUs."""
     failed = [
-        Attention(view.anchor, view.name, f"{view.notice.word} · {view.notice.status}")
+        Attention(view.anchor, view.name, f"{view.notice.word} · {view.notice.status}", view.page)
         for view in views
         if view.notice and view.notice.kind is Kind.FAILED
     ]
     faulty = [
-        Attention(view.anchor, view.name, clip(fault, SHORT_FAULT_LETTERS))
+        Attention(view.anchor, view.name, clip(fault, SHORT_FAULT_LETTERS), view.page)
         for view in views
         for fault in view.faults
     ]
-    on_gpus = [entry for view in views for entry in view.gpu_faults]
-    return (*failed, *faulty, *on_gpus)
+    on_gpus = [replace(entry, page=view.page) for view in views for entry in view.gpu_faults]
+    return failed, faulty, on_gpus
 
 
 def _anchors(names: Iterable[str]) -> dict[str, str]:

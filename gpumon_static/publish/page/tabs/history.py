@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.past_data import LEVELS, models_past, past_data, past_levels, whole_pools
-from gpumon_static.publish.page.records import HistoryView, HostView, Quantity, UsageRow
+from gpumon_static.publish.page.records import HistoryView, HostView, IdleRow, Quantity, UsageRow
 from gpumon_static.store.history.timelines import USER_RANGES
 from gpumon_static.text import DASH
 from gpumon_static.times import duration
@@ -21,15 +21,18 @@ MOST_USERS = 200
 RANGE_WORDS = {"24h": "24 h", "7d": "7 days", "30d": "30 days", "1y": "year"}
 
 
-def build_history(view: PastView, hosts: Sequence[HostView], *, everything: bool) -> HistoryView:
+def build_history(
+    view: PastView, hosts: Sequence[HostView], *, everything: bool, idle: Sequence[IdleRow] | None = None
+) -> HistoryView:
+    """`idle`: where it is known already, of hosts whose cards are on other pages."""
     cards = ((host.full_name, host.anchor, card) for host in hosts for card in host.cards)
     names = {host.full_name for host in hosts}
     return HistoryView(
-        idle=view.idle_rows(cards),
+        idle=view.idle_rows(cards) if idle is None else tuple(idle),
         idle_after=duration(view.idle_after),
         usage=_usage(view, None if everything else names),
         summaries=(*_summaries(view, None if everything else names), *_models_in_words(view, names)),
-        data=past_data(view, hosts, everything=everything),
+        data=past_data(view, hosts, everything=everything, each=idle is None),
     )
 
 

@@ -1,0 +1,73 @@
+"""The pages of one entry of `site.pages`: one, or above `site.split` an overview and a page for each part.
+
+Cards of many hosts are made in processes beside this one. They are forked, so that nothing is sent to them,
+and each gives back the text of a page and the little of it that the overview needs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
+
+from gpumon_static.errors import GpumonError
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.split.overview import Extract, extract, overview, part_page
+from gpumon_static.publish.page.split.parts import Part, parts_of
+from gpumon_static.publish.page.view import Whole, page_of
+
+if TYPE_CHECKING:
+    from gpumon_static.publish.page.branding import Branding
+
+PAYS_FROM = 4000
+"""GPUs; below, a process costs more than it saves."""
+
+_inherited: list[tuple[Whole, Branding | None]] = []
+"""In a process beside: what it makes its pages of."""
+
+
+def render_site(whole: Whole, branding: Branding | None = None, taken: Iterable[str] = ()) -> dict[str, str]:
+    """File to text; the overview last, since it links to all others. `taken`: files that others make."""
+    file = whole.spec.file
+    parts = parts_of(whole.survey.hosts, whole.config.site.split, file, taken)
+    if not parts:
+        return {file: render_page(page_of(whole), branding)}
+    made = _made(whole, branding, parts)
+    texts = {part.file: text for part, (text, _) in zip(parts, made, strict=True)}
+    texts[file] = render_page(overview(whole, parts, [found for _, found in made]), branding)
+    return texts
+
+
+def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> list[tuple[str, Extract]]:
+    cores = len(os.sched_getaffinity(0))
+    gpus = sum(len(host.gpus) for part in parts for host in part.hosts)
+    if gpus < PAYS_FROM or cores < 2:
+        return [_render_part(whole, branding, part) for part in parts]
+    pool = ProcessPoolExecutor(
+        min(cores, len(parts)),
+        mp_context=multiprocessing.get_context("fork"),
+        initializer=_inherit,
+        initargs=(whole, branding),
+    )
+    try:
+        return list(pool.map(_render_inherited, parts))
+    except BrokenProcessPool as error:
+        raise GpumonError("a process that makes pages was killed: is there enough memory?") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _inherit(whole: Whole, branding: Branding | None) -> None:
+    _inherited.append((whole, branding))
+
+
+def _render_inherited(part: Part) -> tuple[str, Extract]:
+    return _render_part(*_inherited[-1], part)
+
+
+def _render_part(whole: Whole, branding: Branding | None, part: Part) -> tuple[str, Extract]:
+    page = part_page(whole, part)
+    return render_page(page, branding), extract(page, part)
