@@ -60,11 +60,61 @@ def test_the_page_says_how_many_gpus_are_free_and_what_each_host_has(open_page: 
     page = open_page(html_of(*LAB)).page
     expect(page.locator(".free-count")).to_have_text("1 of 10 GPUs free + 5 slices")
     expect(page.locator(".host-name")).to_have_text(["node1", "node2", "node10"])
-    expect(page.locator(".card.free")).to_have_count(1 + 5)
-    expect(page.locator(".card.busy")).to_have_count(1 + 2 + 5)
+    expect(page.locator(".card")).to_have_count(4 + 6 + 1)
+    expect(page.locator(".card.free")).to_have_count(1)
+    expect(page.locator(".card.busy")).to_have_count(1 + 5)
+    expect(page.locator(".slice.free")).to_have_count(5)
+    expect(page.locator(".slice.busy")).to_have_count(2)
     expect(page.locator(".card.held")).to_have_count(1)
     expect(page.locator(".card.unknown")).to_have_count(1)
     expect(page.locator(".card.failed")).to_contain_text("nvidia-smi cannot talk to the driver")
+
+
+@pytest.mark.parametrize("width", [390, 1440, 1920])
+def test_a_gpu_cut_into_seven_is_one_card_as_tall_as_the_others(open_page: OpenPage, width: int) -> None:
+    page = open_page(html_of(*LAB), viewport={"width": width, "height": 900}).page
+    cut = card(page, "host-node2:0")
+    expect(cut).to_contain_text("A100 80G5 of 7 free")
+    heights = page.locator("#host-node2 .card").evaluate_all("all => all.map(one => one.offsetHeight)")
+    assert len(set(heights)) == 1
+    assert cut.evaluate("card => card.querySelector('.slices').scrollHeight <= card.clientHeight")
+    for mark in cut.locator(".slice > bdi").all():
+        inside = mark.evaluate(
+            """mark => {
+            const [text, box] = [mark, mark.closest(".card")].map((one) => one.getBoundingClientRect());
+            return text.height > 0 && text.bottom <= box.bottom && mark.scrollWidth <= mark.clientWidth + 1;
+        }"""
+        )
+        assert inside, "index and profile of each are seen whole"
+
+
+def test_a_slice_has_a_tooltip_a_place_among_the_keys_and_its_old_address(open_page: OpenPage) -> None:
+    page = open_page(html_of(*LAB)).page
+    card(page, "host-node2:0.1").hover()
+    expect(tip(page, "host-node2:0.1")).to_contain_text("node2 · GPU 0 · slice 1")
+    expect(tip(page, "host-node2:0.1")).to_contain_text("mia")
+    page.mouse.move(0, 0)
+    card(page, "host-node2:0.6").focus()
+    page.keyboard.press("ArrowRight")
+    expect(card(page, "host-node2:1")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator("#thing h2")).to_have_text("node2 GPU 0:6")
+    page.evaluate("location.hash = '#gpu/node2/0'")
+    expect(page.locator("#thing h2")).to_have_text("node2 GPU 0")
+    expect(page.locator("#thing tbody tr")).to_have_count(7)
+    page.evaluate("location.hash = '#host-node2:0.1'")
+    expect(card(page, "host-node2:0.1")).to_be_in_viewport()
+
+
+def test_of_a_cut_gpu_only_the_slices_that_are_asked_for_are_shown(open_page: OpenPage) -> None:
+    page = open_page(html_of(*LAB)).page
+    page.get_by_label("free only").check()
+    expect(card(page, "host-node2:0").locator(".slice:visible")).to_have_count(5)
+    page.get_by_label("free only").uncheck()
+    page.get_by_role("searchbox", name="Search").fill("alice")
+    expect(card(page, "host-node2:1")).to_be_visible()
+    expect(card(page, "host-node2:0")).to_be_hidden()
 
 
 def test_what_is_not_known_is_shown_as_a_dash_and_nowhere_as_a_zero(open_page: OpenPage) -> None:
