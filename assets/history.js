@@ -247,7 +247,7 @@
           element("h3", {}, name, " ", element("span", { className: "unit" }, `${average}, at most ${largest}`)),
           draw({
             lines: [{ name: "", values, unit, className: "main" }],
-            first: past.hour, step: 3600, top, unit, height, width, steps: 1,
+            first: past.hour, step: 3600, top: Math.max(top, ...known), unit, height, width, steps: 1,
             describe: `${name} by the hour over the last 24 hours: ${average} on average, at most ${largest}.`,
           }),
         );

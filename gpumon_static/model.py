@@ -154,6 +154,8 @@ class Gpu:
     utilization_sticks: bool = False
     """Its utilization may stay at 100 % while a process that does nothing holds it."""
     allocation: Allocation = NOT_ALLOCATED
+    temperature_limit_c: float | None = None
+    """Where it slows down."""
 
     @property
     def all_processes(self) -> tuple[Process, ...]:

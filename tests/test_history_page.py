@@ -329,6 +329,9 @@ def test_the_tooltip_draws_the_last_day_of_its_gpu(lab: Lab, open_page: OpenPage
         "Held", "Utilization", "Memory", "Temperature", "Power",
     ]  # fmt: skip
     assert detail.locator(".bands text").text_content() == "alice"
+    chart = detail.locator("div", has=page.get_by_role("heading", name="Temperature"))
+    expect(chart).to_contain_text("83 °C")
+    expect(page.locator("#tip")).to_contain_text("/ 83 °C")
 
 
 def test_gpu_hours_sort_by_each_column(lab: Lab, open_page: OpenPage) -> None:

@@ -78,6 +78,7 @@ NUMBERS: dict[type, dict[str, Range]] = {
         "memory_used_mib": MEMORY,
         "memory_total_mib": MEMORY,
         "temperature_c": TEMPERATURE,
+        "temperature_limit_c": TEMPERATURE,
         # NVML: "may exceed 100% in certain cases".
         "fan_percent": Range(0, 200, "fan", "%"),
         "power_w": POWER,

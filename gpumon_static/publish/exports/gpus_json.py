@@ -183,6 +183,7 @@ def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
         "memory_total_mib": gpu.memory_total_mib,
         "memory_shared": gpu.memory_shared,
         "temperature_c": gpu.temperature_c,
+        "temperature_limit_c": gpu.temperature_limit_c,
         "fan_percent": gpu.fan_percent,
         "power_w": gpu.power_w,
         "power_limit_w": gpu.power_limit_w,

@@ -123,6 +123,7 @@ class Tooltip(NamedTuple):
     uuid: str | None
     fan_percent: float | None
     power_limit_w: float | None
+    temperature_limit_c: float | None
     facts: tuple[Fact, ...]
     """Only those that few cards have."""
     faults: tuple[FaultRow, ...] = ()
