@@ -236,6 +236,8 @@ any_readings = st.builds(
     note=maybe(any_texts),
     node=any_nodes,
     slurm=st.none() | any_answers,
+    probe_version=maybe(any_wholes),
+    clock_offset_s=maybe(any_wholes),
 )
 """The host and the time are the collector's own."""
 

@@ -24,6 +24,7 @@ EXTRA = (
     " swap_total_mib uptime_s disks note gpu_vendor gpu_device gpu_memory_shared gpu_utilization_sticks"
     " compute_units slurm_node slurm_state slurm_reason slurm_takes_jobs slurm_kind slurm_allocated slurm_job"
     " slurm_job_name slurm_user slurm_started_at slurm_ends_at gpu_temperature_limit_c"
+    " probe_version clock_offset_s"
 ).split()
 COLUMNS = CONTRACT + EXTRA
 
@@ -48,6 +49,10 @@ HOST: dict[str, CsvColumn] = {
     "warning": CsvColumn("warning", cells.text, "warning that nvidia-smi printed beside good data"),
     "note": CsvColumn(
         "note", cells.text, "how the reading was made, e.g. what was out of range and left out"
+    ),
+    "probe_version": CsvColumn("probe_version", cells.whole, "version of the probe that ran there"),
+    "clock_offset_s": CsvColumn(
+        "clock_offset_s", cells.whole, "its clock less the collector's, in seconds; above 0 is ahead"
     ),
 }
 MACHINE: dict[str, CsvColumn] = {

@@ -96,6 +96,8 @@ def _host(host: SurveyedHost, tier: Tier) -> dict[str, Any]:
         "fetched_at": _time(reading.fetched_at) if reading else None,
         "fetch_seconds": reading.fetch_seconds if reading else None,
         "driver_version": reading.driver_version if reading else None,
+        "probe_version": reading.probe_version if reading else None,
+        "clock_offset_s": reading.clock_offset_s if reading else None,
         "cuda_version": reading.cuda_version if reading else None,
         "faults": list(host.faults),
         "gpus_expected": host.config.gpus,
