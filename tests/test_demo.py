@@ -54,9 +54,7 @@ def comparable(reading: HostReading) -> HostReading:
         replace(gpu, processes=tuple(sorted(gpu.processes, key=lambda process: process.pid)))
         for gpu in reading.with_processes(lambda p: replace(p, name=(p.name or "")[:15])).gpus
     )
-    return replace(
-        reading, fetch_seconds=None, gpus=tuple(gpus), probe_version=None, clock_offset_s=None
-    )
+    return replace(reading, fetch_seconds=None, gpus=tuple(gpus), probe_version=None, clock_offset_s=None)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from gpumon_static.model import GONE, Gpu, HostReading, Machine, Status
+from gpumon_static.model import GONE, Disk, Gpu, HostReading, Machine, Status
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from tests.browser import OpenPage, Site, copies
@@ -553,3 +553,24 @@ def test_a_printed_page_has_no_tooltips(open_page: OpenPage) -> None:
     page.emulate_media(media="print")
     expect(open_tips(page)).to_have_count(0)
     expect(card(page, "host-node1:1").get_by_text("busy, 3 h")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1440, 1920])
+def test_the_meters_of_a_host_stay_together(open_page: OpenPage, width: int) -> None:
+    disks = tuple(Disk(mount, 50.0, 100.0) for mount in ("/", "/data", "/scratch"))
+    machine = Machine(64, 12.0, 9.0, 8.0, 524288.0, 122880.0, cpu_utilization=40.0, disks=disks)
+    hosts = [
+        reading("a", [gpu(i) for i in range(4)], machine=machine),
+        reading("b", [gpu()], machine=machine),
+    ]
+    page = open_page(html_of(*hosts), viewport={"width": width, "height": 900}).page
+    for host in ("a", "b"):
+        place = page.locator(f"#host-{host} header")
+        about, meters = (place.locator(part).bounding_box() for part in (".about", ".meters"))
+        assert about
+        assert meters
+        is_beside = meters["x"] >= about["x"] + about["width"]
+        is_below = meters["y"] >= about["y"] + about["height"] - 1
+        assert is_beside or is_below
+        tops = place.locator(".meter").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+        assert len(set(tops)) == 1 or not is_beside

@@ -386,8 +386,12 @@ def test_the_picker_knows_ports_slices_and_sick_cards(page: Page) -> None:
 def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> None:
     page.get_by_label("GPUs", exact=True).first.fill("8")
     assert answers(page) == [
-        "No host has 8 free GPUs now. Closest: node1 with 2. Held idle: node2 GPU 2 (bob)"
+        "No host has 8 free GPUs now. Closest: node1 with 2. Most is held by alice (2), bob (1), mia (1)."
+        " Held idle: node2 GPU 2 (bob)"
     ]
+    expect(page.get_by_role("button", name="tell me")).to_be_visible()
+    page.locator("#answers").get_by_role("link", name="alice").click()
+    expect(page.locator("#thing h2")).to_have_text("alice")
 
 
 def test_on_plain_http_copying_works_without_the_clipboard_api(open_page: OpenPage) -> None:

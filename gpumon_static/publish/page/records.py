@@ -462,6 +462,8 @@ class UsageRow:
     efficiency: Quantity
     ranges: tuple[tuple[float, float, int | None], ...] = ()
     """Of each of the three: hours, of these held without work, efficiency in percent."""
+    is_name: bool = True
+    """False for the words in the place of a user whose name is not known."""
 
 
 @dataclass(frozen=True, slots=True)
