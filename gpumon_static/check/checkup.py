@@ -22,7 +22,7 @@ from gpumon_static.collect.vendors import READERS
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.errors import GpumonError, HostError
 from gpumon_static.model import HostReading, Status
-from gpumon_static.survey.upkeep import clock_words, is_clock_wrong
+from gpumon_static.survey.faults import clock_words, is_clock_wrong
 from gpumon_static.text import count, one_line
 from gpumon_static.times import Clock
 

@@ -21,9 +21,9 @@ from gpumon_static.publish.page.thing_records import (
     UpkeepRow,
 )
 from gpumon_static.publish.page.words import memory_of, share
+from gpumon_static.survey.faults import outdated_probe, wrong_clock
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.upkeep import outdated_probe, wrong_clock
 from gpumon_static.text import DASH, clip, natural_key
 from gpumon_static.times import utc_text
 
