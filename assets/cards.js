@@ -1,12 +1,13 @@
 // Keys: arrows move between the cards of a host and from host to host, Enter opens a card, Tab goes by hosts, / searches.
 (() => {
   "use strict";
+  const CARD = ".card[tabindex], .slice[tabindex]";
   const shown = (cards) => [...cards].filter((card) => card.tabIndex !== undefined && !card.hidden);
-  const cardsOf = (host) => shown(host.querySelectorAll(".card[tabindex]"));
+  const cardsOf = (host) => shown(host.querySelectorAll(CARD));
 
   // Where Tab has been in a host is its one stop from then on.
   function stopAt(card) {
-    for (const other of card.parentElement.querySelectorAll(".card[tabindex]")) other.tabIndex = other === card ? 0 : -1;
+    for (const other of card.closest(".host").querySelectorAll(CARD)) other.tabIndex = other === card ? 0 : -1;
   }
 
   function neighbour(card, down) {
@@ -35,10 +36,10 @@
     if (event.key === "/" && !active.matches("input, select, textarea")) {
       event.preventDefault();
       document.querySelector("#find [name=q]")?.focus();
-    } else if (active.matches(".card[tabindex], tr[data-card]") && event.key === "Enter") {
+    } else if (active.matches(`${CARD}, tr[data-card]`) && event.key === "Enter") {
       const gpu = gpumon.gpuAt(active.dataset.card ?? active.id);
       if (gpu) location.hash = gpumon.places.link("gpu", gpu.host.name, gpu.index);
-    } else if (active.matches(".card[tabindex]")) {
+    } else if (active.matches(CARD)) {
       const next = target(event.key, active);
       if (!next) return;
       event.preventDefault();
@@ -46,5 +47,5 @@
       next.scrollIntoView({ block: "nearest" });
     }
   });
-  document.addEventListener("focusin", (event) => event.target.matches(".card[tabindex]") && stopAt(event.target));
+  document.addEventListener("focusin", (event) => event.target.matches(CARD) && stopAt(event.target));
 })();

@@ -13,7 +13,7 @@ const gpumon = (() => {
       const [short, name, environment] = data.models[model];
       const word = WORDS[kind];
       Object.assign(this, { host, index, place, kind: KINDS[kind], word, model: short, name, utilization, used, total, runtime, temperature, power });
-      if (runtime === 0 && detail[3]) this.runtime = detail[3][0][4] ?? null;
+      if (runtime === 0 && detail[4]) this.runtime = detail[4][0][4] ?? null;
       this.isOffered = Boolean(offered);
       this.isSlice = index.includes(":");
       this.free = total === null || used === null ? null : total - used;

@@ -8,14 +8,14 @@
 
   // The order is that of publish/page/data.py.
   function read(gpu) {
-    const [packed = null, fan = null, limit = null, rows, sentence, facts, faults, more] = gpu.detail;
+    const [packed = null, fan = null, limit = null, slowdown = null, rows, sentence, facts, faults, more] = gpu.detail;
     const { owners, programs } = gpu.data;
     const processes = (rows || []).map(([pid, owner, program, mib = null, elapsed = null, job, ended, line]) => ({
       pid, owner: owners[owner], program: programs[program], mib, elapsed, job, ended, line,
     }));
     const [moreProcesses, moreUsers, listed] = more || [0, 0, null];
     const users = listed ? listed.map(([owner, mib, isLeast, number]) => ({ owner: owners[owner], mib, isLeast, number })) : summed(processes);
-    return { uuid: unpacked(packed), fan, limit, processes, users, moreProcesses, moreUsers, sentence, facts: facts || [], faults: faults || [] };
+    return { uuid: unpacked(packed), fan, limit, slowdown, processes, users, moreProcesses, moreUsers, sentence, facts: facts || [], faults: faults || [] };
   }
 
   function unpacked(uuid) {
@@ -85,14 +85,14 @@
 
   const unit = (number, text) => (number === null ? "–" : `${number} ${text}`);
 
-  function facts(gpu, { uuid, fan, limit, facts: more }) {
+  function facts(gpu, { uuid, fan, limit, slowdown, facts: more }) {
     const { gigabytes } = gpumon;
     const ribbon = document.getElementById(gpu.anchor)?.dataset.r;
     const power = gpu.power === null || limit === null ? unit(gpu.power, "W") : `${gpu.power} / ${limit} W`;
     const found = [
       ["Memory free", gpu.free === null ? "–" : `${gigabytes(gpu.free)} / ${gigabytes(gpu.total)} GB`],
       ...more,
-      ["Temperature", unit(gpu.temperature, "°C")],
+      ["Temperature", gpu.temperature === null || slowdown === null ? unit(gpu.temperature, "°C") : `${gpu.temperature} / ${slowdown} °C`],
       ["Fan", unit(fan, "%")],
       ["Power", power],
       ...(ribbon ? [["Last 24 h", lastDay(ribbon)]] : []),

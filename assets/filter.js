@@ -49,8 +49,9 @@
     const isWhole = host.matched.length === host.gpus.length;
     if (!host.section || (isWhole && !host.isPart)) return;
     const kept = new Set(host.matched);
-    const cards = host.section.lastElementChild.children;
+    const cards = host.section.querySelectorAll(".card:not(.cut), .slice");
     host.gpus.forEach((gpu, place) => cards[place] && cards[place].hidden === kept.has(gpu) && (cards[place].hidden = !kept.has(gpu)));
+    for (const cut of host.section.getElementsByClassName("cut")) cut.hidden = !cut.querySelector(".slice:not([hidden])");
     host.isPart = !isWhole;
   }
 
@@ -96,7 +97,7 @@
   gpumon.uncover = (anchor) => {
     const host = gpumon.hosts.find((one) => one.anchor === anchor.split(":")[0]);
     if (!host) return null;
-    const gpus = host.gpus.filter((gpu) => anchor === host.anchor || gpu.anchor === anchor);
+    const gpus = host.gpus.filter((gpu) => anchor === host.anchor || gpu.anchor === anchor || gpu.anchor.startsWith(`${anchor}.`));
     const isShown = () => (gpus.length ? gpus.some((gpu) => host.matched?.includes(gpu)) : host.shown);
     if (!isShown()) {
       const hides = (condition) => (gpus.length ? !gpus.some(condition.gpu) : !condition.host(host));

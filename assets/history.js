@@ -94,15 +94,29 @@
 
   const hours = (hour) => `${String(hour).padStart(2, "0")}:00`;
 
+  const ofDay = (week) => Array.from({ length: 24 }, (_, hour) => mean(DAYS.map((_, day) => week[day * 24 + hour])) ?? 0);
+  const isHabit = (byHour, size) => Math.max(...byHour) - Math.min(...byHour) >= Math.max(0.5, 0.05 * size);
+
+  // Of the models that are wanted: the hour of the day at which most are free. Null where no hour stands out.
+  gpumon.usual = (isWanted) => {
+    const chosen = (past?.models ?? []).filter(([name]) => isWanted(name));
+    const size = chosen.reduce((sum, [, one]) => sum + one, 0);
+    const weeks = chosen.map(([, one, , letters]) => ofDay(inReadersZone(decode(letters, 168, one))));
+    const byHour = Array.from({ length: 24 }, (_, hour) => weeks.reduce((sum, week) => sum + week[hour], 0));
+    if (!chosen.length || !isHabit(byHour, size)) return null;
+    const most = Math.max(...byHour);
+    return { at: hours(byHour.indexOf(most)), free: most.toFixed(1), size };
+  };
+
   // The longest time of a day, on most days, at which at least half as many more than usual are free.
   function habit(values, size) {
     const usual = mean(values);
     if (usual === null) return "Nothing is known yet of the last four weeks.";
-    const byHour = Array.from({ length: 24 }, (_, hour) => mean(DAYS.map((_, day) => values[day * 24 + hour])) ?? 0);
+    const byHour = ofDay(values);
     const best = byHour.indexOf(Math.max(...byHour));
     const worst = byHour.indexOf(Math.min(...byHour));
     const told = `On average ${usual.toFixed(1)} of ${size} are free`;
-    if (byHour[best] - byHour[worst] < Math.max(0.5, 0.05 * size)) return `${told}, at any time of day about the same.`;
+    if (!isHabit(byHour, size)) return `${told}, at any time of day about the same.`;
     return `${told}; most around ${hours(best)} (${byHour[best].toFixed(1)}), fewest around ${hours(worst)} (${byHour[worst].toFixed(1)}).`;
   }
 
@@ -247,7 +261,7 @@
           element("h3", {}, name, " ", element("span", { className: "unit" }, `${average}, at most ${largest}`)),
           draw({
             lines: [{ name: "", values, unit, className: "main" }],
-            first: past.hour, step: 3600, top, unit, height, width, steps: 1,
+            first: past.hour, step: 3600, top: Math.max(top, ...known), unit, height, width, steps: 1,
             describe: `${name} by the hour over the last 24 hours: ${average} on average, at most ${largest}.`,
           }),
         );
@@ -268,4 +282,5 @@
   });
   gpumon.on("update", start);
   start();
+  gpumon.tell("past");
 })();

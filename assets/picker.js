@@ -87,7 +87,32 @@
       asking.gb ? ` with ${asking.gb} GB` : ""
     }`;
     const closest = nearest?.fits.length ? ` Closest: ${nearest.host.short} with ${nearest.fits.length}.` : "";
-    return element("li", { className: "quiet none" }, `No host has ${wanted} now.${closest}`, ...expected(asking), ...idle(asking));
+    return element("li", { className: "quiet none" }, `No host has ${wanted} now.${closest}`, ...expected(asking), ...holders(asking), ...usual(asking), ...idle(asking));
+  }
+
+  const isLarge = (gpu, mib) => (gpu.total ?? 0) >= mib;
+
+  // Who has most of what is wanted.
+  function holders({ mib, model }) {
+    const isWanted = modelMatcher(gpumon.hosts, model);
+    const taken = gpumon.hosts.flatMap((host) => host.gpus).filter((gpu) => (gpu.kind === "busy" || gpu.kind === "held") && isWanted(gpu) && isLarge(gpu, mib));
+    const counts = new Map();
+    for (const name of taken.flatMap((gpu) => gpu.names)) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const most = [...counts].sort((one, two) => two[1] - one[1] || gpumon.byName(one[0], two[0])).slice(0, FIRST);
+    const named = most.flatMap(([name, number], place) => [
+      place ? ", " : " Most is held by ",
+      element("a", { href: gpumon.places.link("user", name) }, element("bdi", {}, name)),
+      ` (${number})`,
+    ]);
+    return named.length ? [...named, "."] : [];
+  }
+
+  // From the last weeks, where the page has them.
+  function usual({ model }) {
+    const isWanted = modelMatcher(gpumon.hosts, model);
+    const wanted = new Set(gpumon.hosts.flatMap((host) => host.gpus.filter(isWanted).map((gpu) => gpu.model)));
+    const hour = gpumon.usual?.((name) => wanted.has(name));
+    return hour ? [` Usually most are free around ${hour.at}: ${hour.free} of ${hour.size}.`] : [];
   }
 
   // Who could be asked: GPUs of the wanted kind that are held and do nothing.
@@ -95,7 +120,7 @@
     const isWanted = modelMatcher(gpumon.hosts, model);
     const held = gpumon.hosts
       .flatMap((host) => host.gpus)
-      .filter((gpu) => gpu.kind === "held" && isWanted(gpu) && (gpu.total ?? 0) >= mib);
+      .filter((gpu) => gpu.kind === "held" && isWanted(gpu) && isLarge(gpu, mib));
     const named = held.slice(0, FIRST).flatMap((gpu, place) => [
       place ? ", " : " Held idle: ",
       element("a", { href: `#${gpu.host.anchor}` }, `${gpu.host.short} GPU ${gpu.index}`),
@@ -129,6 +154,7 @@
     if (!gpumon.isUpdating) showsAll = false;
     answer();
   });
+  gpumon.on("past", answer);
   gpumon.on("age", () => countFresh() !== fresh && answer());
   answer();
 })();

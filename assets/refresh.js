@@ -46,7 +46,7 @@
 
   // The element itself stays, since the browser remembers its height, and what the search made of it.
   function putIn(now, next) {
-    const hidden = [...now.querySelectorAll(".card[hidden]")].map((card) => card.id);
+    const hidden = [...now.querySelectorAll(".card[hidden], .slice[hidden]")].map((card) => card.id);
     now.className = next.className;
     now.dataset.digest = next.dataset.digest;
     now.replaceChildren(...next.childNodes);

@@ -11,8 +11,8 @@
   let dismissed = null;
   let timer = 0;
 
-  // A card, or a row of the table view that stands for one.
-  const ownerOf = (node) => (node instanceof Element ? node.closest(".card[tabindex], tr[data-card]") : null);
+  // A card, a slice in one, or a row of the table view that stands for either.
+  const ownerOf = (node) => (node instanceof Element ? node.closest(".card[tabindex], .slice[tabindex], tr[data-card]") : null);
   const placeOf = (owner) => (owner.dataset.card ? owner.cells[1] : owner);
   const focused = () => ownerOf(document.activeElement);
   const within = (low, value, high) => Math.max(low, Math.min(value, high));

@@ -154,6 +154,8 @@ class Gpu:
     utilization_sticks: bool = False
     """Its utilization may stay at 100 % while a process that does nothing holds it."""
     allocation: Allocation = NOT_ALLOCATED
+    temperature_limit_c: float | None = None
+    """Where it slows down."""
 
     @property
     def all_processes(self) -> tuple[Process, ...]:
@@ -293,6 +295,10 @@ class HostReading:
     node: NodeState = NO_NODE
     slurm: SlurmAnswer | None = None
     """Only of a host that was asked for its Slurm, and for nothing else."""
+    probe_version: int | None = None
+    """Of the script that ran there, which may be an installed one."""
+    clock_offset_s: int | None = None
+    """Its clock less ours when its answer was there: positive is ahead."""
 
     @property
     def ok(self) -> bool:

@@ -37,6 +37,7 @@ def gpu(index: int = 0, **changes: Any) -> Gpu:
         "fan_percent": None,
         "power_w": 52.0,
         "power_limit_w": 400.0,
+        "temperature_limit_c": 83.0,
     }
     return Gpu(index, **(given | changes))
 

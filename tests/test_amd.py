@@ -78,6 +78,7 @@ def test_cards_and_their_owners_come_through_in_every_shell(shell: list[str], tm
         750,
         None,
     )
+    assert first.temperature_limit_c == 100, "of the junction, which is the one that is read"
     (process,) = first.processes
     owner = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     assert (process.pid, process.user, process.type) == (os.getpid(), owner, "C")

@@ -49,12 +49,12 @@ def write_config(cluster: DemoCluster, directory: Path) -> Config:
 
 
 def comparable(reading: HostReading) -> HostReading:
-    """But for the time it took, the order of processes, and the end of a name that only ps has."""
+    """But for the time it took, probe and clock, the order of processes, and the end of a name that only ps has."""
     gpus = (
         replace(gpu, processes=tuple(sorted(gpu.processes, key=lambda process: process.pid)))
         for gpu in reading.with_processes(lambda p: replace(p, name=(p.name or "")[:15])).gpus
     )
-    return replace(reading, fetch_seconds=None, gpus=tuple(gpus))
+    return replace(reading, fetch_seconds=None, gpus=tuple(gpus), probe_version=None, clock_offset_s=None)
 
 
 @pytest.fixture(scope="module")

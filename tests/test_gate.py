@@ -359,6 +359,7 @@ def test_a_real_capture_passes_as_it_is(capture: Path) -> None:
     [
         ("utilization", [0.0, 100.0], [-1.0, 100.1]),
         ("temperature_c", [-50.0, 200.0], [-51.0, 201.0]),
+        ("temperature_limit_c", [83.0, 200.0], [201.0, float("nan")]),
         ("fan_percent", [0.0, 150.0], [-1.0, 201.0]),
         ("power_w", [0.0, 20_000.0], [-0.1, 20_001.0]),
         ("power_limit_w", [0.0], [float("inf"), float("nan")]),

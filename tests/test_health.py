@@ -239,3 +239,23 @@ def test_no_combination_of_readings_is_too_much_for_the_rules(given: list[tuple[
     for rule, detail in seen(xml).items():
         assert rule in RULES
         assert detail
+
+
+@pytest.mark.parametrize(
+    ("temperature", "limit"),
+    [
+        ({"gpu_temp": "41 C", "gpu_temp_slow_threshold": "95 C", "gpu_temp_max_threshold": "98 C"}, 95),
+        ({"gpu_temp": "41 C", "gpu_temp_max_threshold": "98 C"}, 98),
+        ({"gpu_temp": "30 C", "gpu_temp_tlimit": "57 C", "gpu_temp_slow_tlimit_threshold": "-2 C"}, 89),
+        ({"gpu_temp": "30 C", "gpu_temp_tlimit": "57 C", "gpu_temp_slow_threshold": "N/A"}, 87),
+        ({"gpu_temp": "N/A", "gpu_temp_tlimit": "57 C"}, None),
+        ({"gpu_temp": "41 C", "gpu_temp_slow_threshold": "0 C"}, None),
+        ({}, None),
+    ],
+)
+def test_where_a_gpu_slows_down_is_known_from_its_threshold_or_from_the_degrees_left(
+    temperature: dict[str, str], limit: float | None
+) -> None:
+    xml = "".join(f"<{tag}>{text}</{tag}>" for tag, text in temperature.items())
+    (found,) = smi.parse(DOCUMENT.format(f"<temperature>{xml}</temperature>")).gpus
+    assert found.temperature_limit_c == limit

@@ -329,6 +329,9 @@ def test_the_tooltip_draws_the_last_day_of_its_gpu(lab: Lab, open_page: OpenPage
         "Held", "Utilization", "Memory", "Temperature", "Power",
     ]  # fmt: skip
     assert detail.locator(".bands text").text_content() == "alice"
+    chart = detail.locator("div", has=page.get_by_role("heading", name="Temperature"))
+    expect(chart).to_contain_text("83 °C")
+    expect(page.locator("#tip")).to_contain_text("/ 83 °C")
 
 
 def test_gpu_hours_sort_by_each_column(lab: Lab, open_page: OpenPage) -> None:
@@ -437,3 +440,28 @@ def test_a_printed_page_has_cards_bars_ribbons_and_charts(lab: Lab, open_page: O
         "card => getComputedStyle(card.children[2], '::before').backgroundImage"
     )
     assert card.evaluate("card => getComputedStyle(card).printColorAdjust") == "exact"
+
+
+def test_when_nothing_fits_the_picker_says_at_which_hour_most_are_usually_free(
+    lab: Lab, open_page: OpenPage
+) -> None:
+    taken, free = (reading("node1", [make(index) for index in range(2)]) for make in (busy_gpu, gpu))
+    runs(lab, range(0, 60, 5), taken)
+    runs(lab, range(60, 120, 5), free)
+    runs(lab, range(120, 181, 5), taken)
+    page = page_at(lab, 180, taken)
+    shown = open_page(render_page(page), at=START + timedelta(minutes=180), timezone_id="Europe/Berlin").page
+    expect(shown.locator("#answers")).to_contain_text("Most is held by alice (2).")
+    expect(shown.locator("#answers")).to_contain_text("Usually most are free around 11:00: 2.0 of 2.")
+
+
+def test_hours_of_users_without_a_name_lead_nowhere(lab: Lab) -> None:
+    uses = reading("node1", [busy_gpu(0), busy_gpu(1, processes=(process(user=None),))])
+    runs(lab, range(0, 121, 5), uses)
+    page = page_at(lab, 120, uses)
+    assert page.history
+    assert {row.name: row.is_name for row in page.history.usage} == {"alice": True, "unknown user": False}
+    html = render_page(page)
+    assert 'href="#user/alice"' in html
+    assert "#user/unknown" not in html
+    assert 'id="user/unknown' not in html

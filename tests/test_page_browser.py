@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from gpumon_static.model import GONE, Gpu, HostReading, Machine, Status
+from gpumon_static.model import GONE, Disk, Gpu, HostReading, Machine, Status
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from tests.browser import OpenPage, Site, copies
@@ -60,11 +60,61 @@ def test_the_page_says_how_many_gpus_are_free_and_what_each_host_has(open_page: 
     page = open_page(html_of(*LAB)).page
     expect(page.locator(".free-count")).to_have_text("1 of 10 GPUs free + 5 slices")
     expect(page.locator(".host-name")).to_have_text(["node1", "node2", "node10"])
-    expect(page.locator(".card.free")).to_have_count(1 + 5)
-    expect(page.locator(".card.busy")).to_have_count(1 + 2 + 5)
+    expect(page.locator(".card")).to_have_count(4 + 6 + 1)
+    expect(page.locator(".card.free")).to_have_count(1)
+    expect(page.locator(".card.busy")).to_have_count(1 + 5)
+    expect(page.locator(".slice.free")).to_have_count(5)
+    expect(page.locator(".slice.busy")).to_have_count(2)
     expect(page.locator(".card.held")).to_have_count(1)
     expect(page.locator(".card.unknown")).to_have_count(1)
     expect(page.locator(".card.failed")).to_contain_text("nvidia-smi cannot talk to the driver")
+
+
+@pytest.mark.parametrize("width", [390, 1440, 1920])
+def test_a_gpu_cut_into_seven_is_one_card_as_tall_as_the_others(open_page: OpenPage, width: int) -> None:
+    page = open_page(html_of(*LAB), viewport={"width": width, "height": 900}).page
+    cut = card(page, "host-node2:0")
+    expect(cut).to_contain_text("A100 80G5 of 7 free")
+    heights = page.locator("#host-node2 .card").evaluate_all("all => all.map(one => one.offsetHeight)")
+    assert len(set(heights)) == 1
+    assert cut.evaluate("card => card.querySelector('.slices').scrollHeight <= card.clientHeight")
+    for mark in cut.locator(".slice > bdi").all():
+        inside = mark.evaluate(
+            """mark => {
+            const [text, box] = [mark, mark.closest(".card")].map((one) => one.getBoundingClientRect());
+            return text.height > 0 && text.bottom <= box.bottom && mark.scrollWidth <= mark.clientWidth + 1;
+        }"""
+        )
+        assert inside, "index and profile of each are seen whole"
+
+
+def test_a_slice_has_a_tooltip_a_place_among_the_keys_and_its_old_address(open_page: OpenPage) -> None:
+    page = open_page(html_of(*LAB)).page
+    card(page, "host-node2:0.1").hover()
+    expect(tip(page, "host-node2:0.1")).to_contain_text("node2 · GPU 0 · slice 1")
+    expect(tip(page, "host-node2:0.1")).to_contain_text("mia")
+    page.mouse.move(0, 0)
+    card(page, "host-node2:0.6").focus()
+    page.keyboard.press("ArrowRight")
+    expect(card(page, "host-node2:1")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator("#thing h2")).to_have_text("node2 GPU 0:6")
+    page.evaluate("location.hash = '#gpu/node2/0'")
+    expect(page.locator("#thing h2")).to_have_text("node2 GPU 0")
+    expect(page.locator("#thing tbody tr")).to_have_count(7)
+    page.evaluate("location.hash = '#host-node2:0.1'")
+    expect(card(page, "host-node2:0.1")).to_be_in_viewport()
+
+
+def test_of_a_cut_gpu_only_the_slices_that_are_asked_for_are_shown(open_page: OpenPage) -> None:
+    page = open_page(html_of(*LAB)).page
+    page.get_by_label("free only").check()
+    expect(card(page, "host-node2:0").locator(".slice:visible")).to_have_count(5)
+    page.get_by_label("free only").uncheck()
+    page.get_by_role("searchbox", name="Search").fill("alice")
+    expect(card(page, "host-node2:1")).to_be_visible()
+    expect(card(page, "host-node2:0")).to_be_hidden()
 
 
 def test_what_is_not_known_is_shown_as_a_dash_and_nowhere_as_a_zero(open_page: OpenPage) -> None:
@@ -503,3 +553,24 @@ def test_a_printed_page_has_no_tooltips(open_page: OpenPage) -> None:
     page.emulate_media(media="print")
     expect(open_tips(page)).to_have_count(0)
     expect(card(page, "host-node1:1").get_by_text("busy, 3 h")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1440, 1920])
+def test_the_meters_of_a_host_stay_together(open_page: OpenPage, width: int) -> None:
+    disks = tuple(Disk(mount, 50.0, 100.0) for mount in ("/", "/data", "/scratch"))
+    machine = Machine(64, 12.0, 9.0, 8.0, 524288.0, 122880.0, cpu_utilization=40.0, disks=disks)
+    hosts = [
+        reading("a", [gpu(i) for i in range(4)], machine=machine),
+        reading("b", [gpu()], machine=machine),
+    ]
+    page = open_page(html_of(*hosts), viewport={"width": width, "height": 900}).page
+    for host in ("a", "b"):
+        place = page.locator(f"#host-{host} header")
+        about, meters = (place.locator(part).bounding_box() for part in (".about", ".meters"))
+        assert about
+        assert meters
+        is_beside = meters["x"] >= about["x"] + about["width"]
+        is_below = meters["y"] >= about["y"] + about["height"] - 1
+        assert is_beside or is_below
+        tops = place.locator(".meter").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+        assert len(set(tops)) == 1 or not is_beside

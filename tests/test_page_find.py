@@ -23,7 +23,9 @@ def page(open_page: OpenPage) -> Page:
 
 
 def shown_cards(page: Page) -> list[str]:
-    ids = page.locator(".card[tabindex]:visible").evaluate_all("cards => cards.map(card => card.id)")
+    ids = page.locator(":is(.card, .slice)[tabindex]:visible").evaluate_all(
+        "cards => cards.map(card => card.id)"
+    )
     return [anchor.removeprefix("host-") for anchor in ids]
 
 
@@ -275,9 +277,9 @@ def test_every_model_of_the_summary_leads_to_its_cards(page: Page) -> None:
         tile.click()
         wanted = tile.get_attribute("data-model")
         assert shown_cards(page), wanted
-        models = page.locator(".card[tabindex]:visible > bdi").all_text_contents()
+        models = page.locator(":is(.card[tabindex], .cut):visible > bdi").all_text_contents()
         assert wanted
-        assert all(model.endswith(wanted) for model in models)
+        assert all(model.endswith(wanted) or wanted.endswith(model) for model in models)
         tile.click()
 
 
@@ -384,8 +386,12 @@ def test_the_picker_knows_ports_slices_and_sick_cards(page: Page) -> None:
 def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> None:
     page.get_by_label("GPUs", exact=True).first.fill("8")
     assert answers(page) == [
-        "No host has 8 free GPUs now. Closest: node1 with 2. Held idle: node2 GPU 2 (bob)"
+        "No host has 8 free GPUs now. Closest: node1 with 2. Most is held by alice (2), bob (1), mia (1)."
+        " Held idle: node2 GPU 2 (bob)"
     ]
+    expect(page.get_by_role("button", name="tell me")).to_be_visible()
+    page.locator("#answers").get_by_role("link", name="alice").click()
+    expect(page.locator("#thing h2")).to_have_text("alice")
 
 
 def test_on_plain_http_copying_works_without_the_clipboard_api(open_page: OpenPage) -> None:

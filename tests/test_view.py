@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gpumon_static.model import GONE, Gpu, HostReading, Machine, Process, Status
-from gpumon_static.publish.page.records import Card, Fact, Kind, Page
+from gpumon_static.publish.page.records import Card, CutGpu, Fact, Kind, Page
 from gpumon_static.publish.page.view import build_page
 from tests.builders import (
     NOW,
@@ -287,10 +287,19 @@ def test_who_holds_it_when_there_is_no_name(someone: Process, text: str, is_name
     assert (holder.text, holder.is_name) == (text, is_name)
 
 
-def test_each_slice_has_a_card() -> None:
+def test_each_slice_is_in_the_card_of_its_gpu() -> None:
     cut = gpu(2, mig_mode=True, utilization=None, slices=slices(2, 1))
-    page = page_of(reading("a", [cut]))
-    free, taken = page.hosts[0].cards
+    page = page_of(reading("a", [cut, gpu(3)]))
+    whole, other = page.hosts[0].boxes
+    assert isinstance(whole, CutGpu)
+    assert (whole.index, whole.model, whole.summary, page.hosts[0].columns) == (
+        "2",
+        "A100 80G",
+        "1 of 2 free",
+        2,
+    )
+    assert (*whole.slices, other) == page.hosts[0].cards
+    free, taken = whole.slices
     assert (free.index, free.model, free.kind) == ("2:0", "1g.10gb A100 80G", Kind.FREE)
     assert (taken.index, taken.kind, taken.holder.text) == ("2:1", Kind.BUSY, "mia")
     assert str(taken.memory.quantity) == "4.9 / 9.5 GB"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from gpumon_static.collect.reading import parse
 from gpumon_static.model import GONE, Disk, Fault, Gpu, Machine
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.records import Card, Page
@@ -173,3 +175,42 @@ def test_command_lines_are_shown_only_where_the_config_says_so(shown: bool) -> N
     told = replace(plain, site=replace(plain.site, show_command_lines=shown))
     busy = busy_gpu(processes=(process(command_line="python train.py --token s3cret"),))
     assert ("s3cret" in render_page(build_page([reading("node03", [busy])], told, NOW))) is shown
+
+
+def test_health_lists_clocks_that_differ_and_installed_probes_that_are_outdated() -> None:
+    hosts = [
+        reading("ahead", [gpu()], clock_offset_s=31, probe_version=2),
+        reading("behind", [gpu()], clock_offset_s=-3600, probe_version=2),
+        reading("slow", [gpu()], clock_offset_s=-40, fetch_seconds=12.0, probe_version=2),
+        reading("right", [gpu()], clock_offset_s=-30, probe_version=2),
+        reading("old", [gpu()], probe_version=1),
+        reading("newer", [gpu()], probe_version=3),
+        reading("unknown", [gpu()]),
+    ]
+    page = build_page(hosts, config(*(host.host for host in hosts)), NOW)
+    assert page.health
+    assert [(row.host, row.what) for row in page.health.clocks] == [
+        ("ahead", "31 s ahead"),
+        ("behind", "3600 s behind"),
+    ]
+    assert [(row.host, row.what) for row in page.health.probes] == [
+        ("old", "version 1 is installed, the collector has 2")
+    ]
+    html = render_page(page)
+    assert "Clocks that differ" in html
+    assert "Installed probes that are outdated" in html
+
+
+@pytest.mark.parametrize(
+    ("clock", "offset"), [("1763208095", 95), ("", None), ("soon", None), ("9" * 5000, None), ("0", None)]
+)
+def test_a_reading_knows_the_version_of_its_probe_and_how_far_its_clock_is_off(
+    clock: str, offset: int | None
+) -> None:
+    at = datetime.fromtimestamp(1763208000, UTC)
+    xml = "<nvidia_smi_log><gpu id='0'></gpu></nvidia_smi_log>"
+    parts = {"clock": clock, "smi": xml, "smi-status": "0", "end": ""}
+    answer = "".join(f"\n@@gpumon ab {name}\n{text}" for name, text in parts.items())
+    found = parse("a", f"@@gpumon begin 1 ab\n{answer}\n", at)
+    assert found.probe_version == 1
+    assert found.clock_offset_s == (offset if clock != "0" else -1763208000)

@@ -152,6 +152,7 @@ any_gpus = st.builds(
     memory_used_mib=maybe(any_numbers),
     memory_total_mib=maybe(any_numbers),
     temperature_c=maybe(any_numbers),
+    temperature_limit_c=maybe(any_numbers),
     fan_percent=maybe(any_numbers),
     power_w=maybe(any_numbers),
     power_limit_w=maybe(any_numbers),
@@ -235,6 +236,8 @@ any_readings = st.builds(
     note=maybe(any_texts),
     node=any_nodes,
     slurm=st.none() | any_answers,
+    probe_version=maybe(any_wholes),
+    clock_offset_s=maybe(any_wholes),
 )
 """The host and the time are the collector's own."""
 

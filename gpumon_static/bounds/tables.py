@@ -59,7 +59,11 @@ INDEX = Range(0, 1023, "index")
 PID = Range(1, 2**32 - 1, "PID")
 
 NUMBERS: dict[type, dict[str, Range]] = {
-    HostReading: {"fetch_seconds": Range(0, CENTURY_S, "fetch time", "s")},
+    HostReading: {
+        "fetch_seconds": Range(0, CENTURY_S, "fetch time", "s"),
+        "probe_version": Range(0, 999_999_999, "probe version"),
+        "clock_offset_s": Range(-CENTURY_S, CENTURY_S, "clock", "s"),
+    },
     Machine: {
         "cpu_count": Range(1, 65_536, "CPU count"),
         "load_1m": LOAD,
@@ -78,6 +82,7 @@ NUMBERS: dict[type, dict[str, Range]] = {
         "memory_used_mib": MEMORY,
         "memory_total_mib": MEMORY,
         "temperature_c": TEMPERATURE,
+        "temperature_limit_c": TEMPERATURE,
         # NVML: "may exceed 100% in certain cases".
         "fan_percent": Range(0, 200, "fan", "%"),
         "power_w": POWER,

@@ -22,10 +22,10 @@ from gpumon_static.collect.vendors import READERS
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.errors import GpumonError, HostError
 from gpumon_static.model import HostReading, Status
+from gpumon_static.survey.faults import clock_words, is_clock_wrong
 from gpumon_static.text import count, one_line
 from gpumon_static.times import Clock
 
-CLOCK_TOLERANCE_S = 30
 SLOW_READER_S = 5.0
 CLOCK_MARK = b" clock\n"
 FAILS_AT = {
@@ -261,11 +261,10 @@ def _look_at_clock(host: HostConfig, sections: Mapping[str, str], record: Record
         record.warn(Step.CLOCK, "the host did not report its time")
         return
     off = round(int(text) - record.clock_read_at.timestamp())
-    told = f"{abs(off)} s {'ahead' if off > 0 else 'behind'}" if abs(off) > 2 else "right"
-    if abs(off) > CLOCK_TOLERANCE_S:
-        record.warn(Step.CLOCK, told, *advice.wrong_clock(host))
+    if is_clock_wrong(off):
+        record.warn(Step.CLOCK, clock_words(off), *advice.wrong_clock(host))
     else:
-        record.done(Step.CLOCK, told)
+        record.done(Step.CLOCK, clock_words(off))
 
 
 def _noun(vendor: str) -> str:

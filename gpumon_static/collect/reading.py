@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from gpumon_static.collect.probe import framing, machine, ps
+from gpumon_static.collect.values import whole
 from gpumon_static.collect.vendors import read_gpus
 from gpumon_static.model import HostReading
 
@@ -23,4 +25,11 @@ def parse(host: str, output: str, fetched_at: datetime, vendor: str | None = Non
         machine=machine.parse(sections),
         warning=report.warning,
         note=report.note,
+        probe_version=framing.told_version(output),
+        clock_offset_s=_clock_offset(sections, fetched_at),
     )
+
+
+def _clock_offset(sections: Mapping[str, str], now: datetime) -> int | None:
+    told = whole(sections.get("clock"))
+    return None if told is None else told - round(now.timestamp())

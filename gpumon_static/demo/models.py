@@ -24,6 +24,11 @@ class GpuModel:
     pci_id: str = ""
     """Device and revision, where the card is known by them."""
 
+    @property
+    def slow_c(self) -> int:
+        """Where it slows down."""
+        return self.full_c + 21
+
 
 @dataclass(frozen=True)
 class MigProfile:

@@ -30,14 +30,13 @@ def files(host: DemoHost, reading: HostReading) -> dict[str, str]:
 
 def _card(demo: DemoGpu, gpu: Gpu) -> dict[str, str]:
     device, revision = demo.model.pci_id.split()
-    edge = {} if demo.model.has_ecc else {"temp1_input": _thousandths(gpu.temperature_c)}
+    edge = {} if demo.model.has_ecc else _sensor("temp1", gpu)
     fan = {"pwm1": _pwm(gpu.fan_percent), "pwm1_max": "255"} if demo.model.has_fan else {}
     hwmon = (
         edge
         | fan
+        | _sensor("temp2", gpu)
         | {
-            "temp2_input": _thousandths(gpu.temperature_c),
-            "temp2_crit": "110000",
             "power1_average": str(round((gpu.power_w or 0) * 1e6)),
             "power1_cap": str(round((gpu.power_limit_w or 0) * 1e6)),
         }
@@ -77,6 +76,11 @@ def _processes(gpu: Gpu) -> dict[str, str]:
 
 def _bytes(mib: float | None) -> str:
     return str(round((mib or 0) * MIB))
+
+
+def _sensor(name: str, gpu: Gpu) -> dict[str, str]:
+    limit = _thousandths(gpu.temperature_limit_c)
+    return {f"{name}_input": _thousandths(gpu.temperature_c), f"{name}_crit": limit}
 
 
 def _thousandths(value: float | None) -> str:

@@ -117,6 +117,7 @@ def _gpu(gpu: DemoGpu, shares: _Shares, at: int) -> Gpu:
         memory_used_mib=used,
         memory_total_mib=float(gpu.model.memory_mib),
         temperature_c=temperature,
+        temperature_limit_c=float(gpu.model.slow_c),
         fan_percent=_fan(temperature) if gpu.model.has_fan else None,
         power_w=power,
         power_limit_w=float(gpu.model.limit_w),

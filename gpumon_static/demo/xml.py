@@ -86,7 +86,7 @@ def _gpu(host: DemoHost, demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
         "temperature": {
             "gpu_temp": _with_unit(gpu.temperature_c, "C"),
             "gpu_temp_max_threshold": f"{demo.model.full_c + 24} C",
-            "gpu_temp_slow_threshold": f"{demo.model.full_c + 21} C",
+            "gpu_temp_slow_threshold": f"{demo.model.slow_c} C",
             "gpu_target_temperature": NA,
             "memory_temp": NA,
         },

@@ -23,7 +23,8 @@ EXTRA = (
     " load_15m ram_used_mib ram_total_mib gpu_faults command_line cpu_utilization swap_used_mib"
     " swap_total_mib uptime_s disks note gpu_vendor gpu_device gpu_memory_shared gpu_utilization_sticks"
     " compute_units slurm_node slurm_state slurm_reason slurm_takes_jobs slurm_kind slurm_allocated slurm_job"
-    " slurm_job_name slurm_user slurm_started_at slurm_ends_at"
+    " slurm_job_name slurm_user slurm_started_at slurm_ends_at gpu_temperature_limit_c"
+    " probe_version clock_offset_s"
 ).split()
 COLUMNS = CONTRACT + EXTRA
 
@@ -48,6 +49,10 @@ HOST: dict[str, CsvColumn] = {
     "warning": CsvColumn("warning", cells.text, "warning that nvidia-smi printed beside good data"),
     "note": CsvColumn(
         "note", cells.text, "how the reading was made, e.g. what was out of range and left out"
+    ),
+    "probe_version": CsvColumn("probe_version", cells.whole, "version of the probe that ran there"),
+    "clock_offset_s": CsvColumn(
+        "clock_offset_s", cells.whole, "its clock less the collector's, in seconds; above 0 is ahead"
     ),
 }
 MACHINE: dict[str, CsvColumn] = {
@@ -81,6 +86,9 @@ GPU: dict[str, CsvColumn] = {
     "gpu_memory_used_mib": CsvColumn("memory_used_mib", cells.finite, "GPU memory in use"),
     "gpu_memory_total_mib": CsvColumn("memory_total_mib", cells.finite, "GPU memory"),
     "gpu_temperature_c": CsvColumn("temperature_c", cells.finite, "degrees Celsius"),
+    "gpu_temperature_limit_c": CsvColumn(
+        "temperature_limit_c", cells.finite, "degrees Celsius at which it slows down"
+    ),
     "gpu_fan_percent": CsvColumn("fan_percent", cells.finite, "fan speed, percent of its maximum"),
     "gpu_power_w": CsvColumn("power_w", cells.finite, "power draw in watts"),
     "gpu_power_limit_w": CsvColumn("power_limit_w", cells.finite, "power limit in watts"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpumon_static import rules
+from gpumon_static.collect.probe import framing
 from gpumon_static.model import HostReading
 from gpumon_static.text import clip, count, natural_key
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gpumon_static.survey.survey import SurveyedHost
 
 DETAIL_LETTERS = 96
+CLOCK_TOLERANCE_S = 30
 ON_ITS_GPU = {"lost", "inforom"}
 """Rules whose line of nvidia-smi is not repeated for the host."""
 
@@ -80,3 +82,29 @@ def _most_common(versions: Sequence[str]) -> str:
     """The most common version; of two as common, the newer one: the other hosts are still to be updated."""
     counted = Counter(versions)
     return max(counted, key=lambda version: (counted[version], natural_key(version)))
+
+
+def clock_words(offset_s: int) -> str:
+    """`95 s ahead`, or `right`: two seconds are what the way of an answer costs."""
+    if abs(offset_s) <= 2:
+        return "right"
+    return f"{abs(offset_s)} s {'ahead' if offset_s > 0 else 'behind'}"
+
+
+def is_clock_wrong(offset_s: int, took_s: float = 0) -> bool:
+    """`took_s`: what passed at the most between the host's look at its clock and ours."""
+    return offset_s > CLOCK_TOLERANCE_S or offset_s < -CLOCK_TOLERANCE_S - took_s
+
+
+def wrong_clock(reading: HostReading) -> str | None:
+    """By how much the host's clock differs; None where it does not, or where that is not known."""
+    offset = reading.clock_offset_s
+    if offset is None or not is_clock_wrong(offset, reading.fetch_seconds or 0):
+        return None
+    return clock_words(offset)
+
+
+def outdated_probe(reading: HostReading) -> tuple[int, int] | None:
+    """The version of the probe that is installed there and ours, where that one is older."""
+    version, ours = reading.probe_version, framing.version()
+    return (version, ours) if version is not None and version < ours else None

@@ -131,6 +131,7 @@ def _gpu(index: int, card: Files, nodes: list[Node], holders: _Holders, tree: Tr
         memory_used_mib=used,
         memory_total_mib=total,
         temperature_c=_temperature(card),
+        temperature_limit_c=_temperature(card, "crit") or None,
         fan_percent=_fan(card),
         power_w=_watts(card.get("power1_average", card.get("power1_input"))),
         power_limit_w=_watts(card.get("power1_cap")) or None,
@@ -173,9 +174,10 @@ def _memory(card: Files, which: str, *, with_gtt: bool) -> float | None:
     return sum(part for part in parts if part is not None) if None not in parts else None
 
 
-def _temperature(card: Files) -> float | None:
+def _temperature(card: Files, what: str = "input") -> float | None:
     """thermal.rst: temp1 is the edge, temp2 the junction (hotspot), in millidegrees. MI300X has no edge."""
-    value = number(card.get("temp1_input", card.get("temp2_input")))
+    sensor = "temp1" if "temp1_input" in card else "temp2"
+    value = number(card.get(f"{sensor}_{what}"))
     return round(value / 1000, 1) if value is not None else None
 
 

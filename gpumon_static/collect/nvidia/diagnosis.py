@@ -38,6 +38,7 @@ _CORE = tuple(
     )
 )
 """Path, block and tag."""
+SLOWS_DOWN = ("temperature/gpu_temp_slow_threshold", "temperature/gpu_temp_max_threshold")
 _VOLATILE = {
     "double_bit/total": "",
     "dram_uncorrectable": " in DRAM",
@@ -163,9 +164,20 @@ def _slowdown(gpu: Texts) -> str | None:
     return "hardware slowdown active" if active else None
 
 
+def temperature_limit(gpu: Texts) -> float | None:
+    """Where it slows down. Newer cards report how many degrees are left, and where below zero they do."""
+    limit = first(gpu, SLOWS_DOWN, number)
+    now = first(gpu, ["temperature/gpu_temp"], number)
+    left = first(gpu, ["temperature/gpu_temp_tlimit"], number)
+    slow = first(gpu, ["temperature/gpu_temp_slow_tlimit_threshold"], number)
+    if limit or now is None or left is None:
+        return limit or None
+    return now + left - (slow or 0)
+
+
 def _over_temperature(gpu: Texts) -> str | None:
     now = first(gpu, ["temperature/gpu_temp"], number)
-    limit = first(gpu, ["temperature/gpu_temp_slow_threshold", "temperature/gpu_temp_max_threshold"], number)
+    limit = first(gpu, SLOWS_DOWN, number)
     if now is not None and limit and now >= limit:
         return f"{now:.0f} °C, slows down at {limit:.0f} °C"
     # Newer cards report how many degrees are left, and where below zero they slow down.

@@ -116,6 +116,7 @@ def _gpu(element: Element) -> Gpu:
         memory_used_mib=first(gpu, MEMORY_USED, mib),
         memory_total_mib=first(gpu, MEMORY_TOTAL, mib),
         temperature_c=first(gpu, ["temperature/gpu_temp"], number),
+        temperature_limit_c=diagnosis.temperature_limit(gpu),
         fan_percent=first(gpu, ["fan_speed"], number),
         power_w=first(gpu, POWER_DRAW, watts),
         power_limit_w=first(gpu, POWER_LIMIT, watts),

@@ -1,13 +1,14 @@
-"""One card per GPU, or per slice where a GPU is cut into slices."""
+"""One card per GPU; of one that is cut into slices one for each, and the GPU's own around them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpumon_static.bounds.vendors import vendor_of
-from gpumon_static.publish.page.records import Bar, Card, Holder, Kind, Numbers, Since
+from gpumon_static.publish.page.records import Bar, Card, CutGpu, Holder, Kind, Numbers, Since
 from gpumon_static.publish.page.tooltips import SHARED, build_tooltip
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.rules import marked
@@ -16,7 +17,7 @@ from gpumon_static.survey.names import short_model, slice_model
 from gpumon_static.survey.owners import USER_LETTERS, by_owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.state import State, ghost_mib
-from gpumon_static.text import DASH, clip, count
+from gpumon_static.text import DASH, PROFILE_LETTERS, clip, count
 from gpumon_static.times import duration, utc_text
 
 if TYPE_CHECKING:
@@ -58,6 +59,28 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Seque
         fault=_fault(gpu) if gpu.faults else "",
         shared=SHARED if gpu.memory_shared else "",
         ends=_ends(place),
+        profile=clip(mig.profile or "MIG", PROFILE_LETTERS) if mig else "",
+    )
+
+
+def build_boxes(gpus: Iterable[Gpu], anchor: str, cards: Sequence[Card]) -> tuple[Card | CutGpu, ...]:
+    """The cards as they stand on the page: slices in that of their GPU."""
+    rest = iter(cards)
+    return tuple(
+        _cut_gpu(gpu, anchor, tuple(islice(rest, len(gpu.slices)))) if gpu.slices else next(rest)
+        for gpu in gpus
+    )
+
+
+def _cut_gpu(gpu: Gpu, anchor: str, slices: tuple[Card, ...]) -> CutGpu:
+    return CutGpu(
+        anchor=f"{anchor}:{gpu.index}",
+        index=str(gpu.index),
+        model=short_model(gpu.name),
+        utilization=Bar(share(gpu.utilization, 100), percent(gpu.utilization)),
+        memory=_memory_bar(gpu.memory_used_mib, gpu.memory_total_mib),
+        fault=_fault(gpu) if gpu.faults else "",
+        slices=slices,
     )
 
 

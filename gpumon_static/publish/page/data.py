@@ -8,7 +8,7 @@
     GPU      [index, kind, model, utilization %, used MiB, total MiB, users, runtime s (0: of the one
               process), °C, W, is offered, what chooses it where that is not the index, as the UUID of a
               slice, or 0, DETAIL]
-    DETAIL   [UUID, fan %, limit W, [PROCESS, ...], sentence in their place, [[label, fact], ...],
+    DETAIL   [UUID, fan %, limit W, limit °C, [PROCESS, ...], sentence in their place, [[label, fact], ...],
               [[fault, detail, explanation, is one], ...], MORE]
     UUID     as it is, or, of the usual kind, ~ and its 16 bytes in base64
     PROCESS  [PID, owner, program, MiB, runtime s, job, has ended, command line]
@@ -139,6 +139,7 @@ def _detail(tip: Tooltip, lists: _Lists) -> list[Any]:
             _packed(tip.uuid),
             short_number(tip.fan_percent),
             short_number(tip.power_limit_w),
+            short_number(tip.temperature_limit_c),
             processes or 0,
             tip.no_processes if tip.no_processes != NO_PROCESSES else 0,
             [[fact.label, fact.value] for fact in tip.facts] or 0,

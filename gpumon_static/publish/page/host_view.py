@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading, Machine, Status
-from gpumon_static.publish.page.cards import build_cards
+from gpumon_static.publish.page.cards import build_boxes, build_cards
 from gpumon_static.publish.page.records import (
     WIDEST,
     Attention,
@@ -71,6 +71,8 @@ class Frame:
 def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
     reading, tier, past = host.reading, frame.survey.tier, frame.past
     cards = build_cards(host, anchor, tier, frame.jobs)
+    cards = past.dressed(host.name, cards) if past else cards
+    boxes = build_boxes(host.gpus, anchor, cards)
     last_cards = past.last_cards(host.name) if past and reading and not reading.ok else ()
     name, domain = split_name(host.name)
     # A note is free text and may name users.
@@ -91,9 +93,10 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         reading_note=clip(reading.note, REASON_LETTERS) if reading and reading.note else None,
         gpu_faults=_gpu_faults(anchor, name, host.gpus),
         read_at=_own_time(reading, frame.survey),
-        cards=past.dressed(host.name, cards) if past else cards,
+        cards=cards,
+        boxes=boxes,
         notice=None if cards else _notice(host, past.down_for(host.name) if past else ""),
-        columns=min(len(cards) or len(last_cards), WIDEST) or NOTICE_COLUMNS,
+        columns=min(len(boxes) or len(last_cards), WIDEST) or NOTICE_COLUMNS,
         last_cards=last_cards,
     )
 

@@ -23,6 +23,8 @@ WIDEST = 8
 MOST_MARKS = 24
 """On the tile of a model; more are a bar."""
 MOST_NAMED_HOSTS = 150
+MOST_SLICES_ABREAST = 4
+"""Seven is the most that a GPU can be cut into; where a host lists more, one scrolls to them."""
 
 
 class Kind(StrEnum):
@@ -121,6 +123,7 @@ class Tooltip(NamedTuple):
     uuid: str | None
     fan_percent: float | None
     power_limit_w: float | None
+    temperature_limit_c: float | None
     facts: tuple[Fact, ...]
     """Only those that few cards have."""
     faults: tuple[FaultRow, ...] = ()
@@ -206,6 +209,8 @@ class Card:
     """The last 24 hours, as runs of slots in one state: f12b40, free for 12, then busy for 40."""
     ends: Since | None = None
     """By when its Slurm job ends at the latest; shown in the place of `since`."""
+    profile: str = ""
+    """Of a slice: 1g.10gb"""
 
     @property
     def levels(self) -> str:
@@ -249,6 +254,29 @@ class Card:
             return ""
         users = ", ".join(f"{user.name} {user.gigabytes}" for user in self.tooltip.users)
         return f"{users} + {self.tooltip.more_users} more" if self.tooltip.more_users else users
+
+
+@dataclass(frozen=True, slots=True)
+class CutGpu:
+    """The card of a GPU that is cut: its slices are inside."""
+
+    anchor: str
+    index: str
+    model: str
+    utilization: Bar
+    memory: Bar
+    fault: str
+    slices: tuple[Card, ...]
+
+    @property
+    def summary(self) -> str:
+        """2 of 7 free"""
+        return f"{sum(card.kind is Kind.FREE for card in self.slices)} of {len(self.slices)} free"
+
+    @property
+    def columns(self) -> int:
+        """Of its slices, which have two lines."""
+        return min(-(-len(self.slices) // 2), MOST_SLICES_ABREAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +336,9 @@ class HostView:
     read_at: Moment | None
     """Only where it differs from the time of the page's data."""
     cards: tuple[Card, ...]
+    """One for each GPU, and in the place of one that is cut one for each slice: what is counted and found."""
+    boxes: tuple[Card | CutGpu, ...]
+    """The same as they stand on the page."""
     notice: Notice | None
     columns: int
     """How many cards wide the host may become, from 1 to `WIDEST`."""
@@ -442,6 +473,8 @@ class UsageRow:
     efficiency: Quantity
     ranges: tuple[tuple[float, float, int | None], ...] = ()
     """Of each of the three: hours, of these held without work, efficiency in percent."""
+    is_name: bool = True
+    """False for the words in the place of a user whose name is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,14 @@ class DiskRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UpkeepRow:
+    """A host that answers, with something to be put right."""
+
+    host: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class EventRow:
     at: str
     """ISO 8601."""
@@ -147,3 +155,7 @@ class HealthView:
     """The lowest first."""
     always_up: int
     """Hosts that answered all the time, and are left out of these."""
+    clocks: tuple[UpkeepRow, ...] = ()
+    """That differ from the collector's."""
+    probes: tuple[UpkeepRow, ...] = ()
+    """That are installed, and older than ours."""

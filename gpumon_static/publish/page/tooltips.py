@@ -46,6 +46,7 @@ def build_tooltip(
         uuid=clip(uuid, TEXT_LETTERS) if uuid else None,
         fan_percent=gpu.fan_percent,
         power_limit_w=gpu.power_limit_w,
+        temperature_limit_c=gpu.temperature_limit_c,
         facts=(
             *_job_facts(jobs),
             *_slurm_facts(gpu, tier),

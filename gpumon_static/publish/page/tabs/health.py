@@ -18,8 +18,10 @@ from gpumon_static.publish.page.thing_records import (
     EventRow,
     FaultLine,
     HealthView,
+    UpkeepRow,
 )
 from gpumon_static.publish.page.words import memory_of, share
+from gpumon_static.survey.faults import outdated_probe, wrong_clock
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.text import DASH, clip, natural_key
@@ -56,6 +58,8 @@ def build_health(
         events_in_all=len(events),
         availability=tuple(not_always[:MOST_ROWS]),
         always_up=len(rows) - len(not_always),
+        clocks=tuple(_clocks(survey.hosts))[:MOST_ROWS],
+        probes=tuple(_probes(survey.hosts))[:MOST_ROWS],
     )
 
 
@@ -133,6 +137,18 @@ def _disks(hosts: Iterable[SurveyedHost]) -> list[DiskRow]:
                 amount = str(memory_of(disk.used_mib, disk.total_mib))
                 found.append(DiskRow(host.name, clip(disk.mount, 40), filled, amount))
     return sorted(found, key=lambda row: (-row.percent, natural_key(row.host)))
+
+
+def _clocks(hosts: Iterable[SurveyedHost]) -> Iterator[UpkeepRow]:
+    for host in hosts:
+        if host.reading and (words := wrong_clock(host.reading)):
+            yield UpkeepRow(host.name, words)
+
+
+def _probes(hosts: Iterable[SurveyedHost]) -> Iterator[UpkeepRow]:
+    for host in hosts:
+        if host.reading and (versions := outdated_probe(host.reading)):
+            yield UpkeepRow(host.name, "version {} is installed, the collector has {}".format(*versions))
 
 
 def _availability(entry: tuple[str, Availability]) -> AvailabilityRow:

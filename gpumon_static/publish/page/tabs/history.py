@@ -52,6 +52,7 @@ def _usage(view: PastView, names: set[str] | None) -> tuple[UsageRow, ...]:
                 held=held,
                 efficiency=Quantity(DASH) if efficiency is None else Quantity(str(efficiency), "%"),
                 ranges=ranges,
+                is_name=bool(user),
             )
         )
     return tuple(sorted(rows, key=lambda row: (-row.hours[2], row.name))[:MOST_USERS])
