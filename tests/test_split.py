@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +210,36 @@ def test_a_process_that_is_killed_leaves_all_files_as_they_were(
 def url(site: Site) -> str:
     """A web server with the lab's site."""
     return site.url + rendered(site.file.parent, 30).name + "/"
+
+
+SLOW = """
+import os, sys, time
+from gpumon_static.__main__ import run
+from gpumon_static.publish.page.split import site
+site.PAYS_FROM = 1
+site.part_page = lambda *_: os.write(1, b"at work") and time.sleep(60)
+sys.argv[1:] = ["render"]
+run()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_render_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    rendered(tmp_path, 20)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "site").iterdir()}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW], cwd=tmp_path, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout
+    assert process.stdout.read(7) == "at work"
+    # Ctrl-C is sent to all of them, SIGTERM to the command alone.
+    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+    _, said = process.communicate(timeout=20)
+    assert (process.returncode, said) == (128 + number, "gpumon-static: interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "site").iterdir()} == before
 
 
 def test_a_host_that_is_searched_for_is_opened_on_its_page_and_the_way_back_leads_here(

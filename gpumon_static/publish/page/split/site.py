@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -56,11 +57,19 @@ def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> lis
         return list(pool.map(_render_inherited, parts))
     except BrokenProcessPool as error:
         raise GpumonError("a process that makes pages was killed: is there enough memory?") from error
+    except BaseException:
+        # Interrupted: the pages in work are not waited for.
+        for process in multiprocessing.active_children():
+            process.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _inherit(whole: Whole, branding: Branding | None) -> None:
+    # Ctrl-C reaches the whole group; render itself decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _inherited.append((whole, branding))
 
 
