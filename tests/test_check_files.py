@@ -172,6 +172,18 @@ def test_a_page_that_would_replace_a_strangers_is_named(folder: Path) -> None:
     assert [f.mark for f in found(folder, "pages", with_pages=True)] == [Mark.OK]
 
 
+def test_a_template_that_nothing_includes_any_more_is_named(folder: Path) -> None:
+    with (folder / "config.ini").open("a") as file:
+        file.write("[site]\ntemplates = 'mine'\n")
+    (folder / "mine/partials").mkdir(parents=True)
+    (folder / "mine/partials/own.html.j2").write_text("a part of the lab's own")
+    assert [f.mark for f in found(folder, "pages", with_pages=True)] == [Mark.OK]
+    (folder / "mine/partials/card.html.j2").write_text("{% macro gpu_card(card) %}{% endmacro %}")
+    warning, rendered = found(folder, "pages", with_pages=True)
+    assert (warning.mark, rendered.mark) == (Mark.WARNING, Mark.OK)
+    assert warning.told == f"{folder}/mine/partials/card.html.j2 has no effect any more"
+
+
 def test_room_for_what_retention_will_need(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(folder / "config.ini")
     snapshot.write(config.csv_path, [reading("127.0.0.1", [gpu(0), busy_gpu(1)])])

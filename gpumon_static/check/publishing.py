@@ -21,6 +21,8 @@ RAW_BYTES, HOUR_BYTES, DAY_BYTES = 10_400, 2_400, 720
 USUAL_GPUS = 8
 """Of a host that has not been read yet."""
 OWN_WORD = b"gpumon"
+GONE = ("partials/card.html.j2", "partials/tooltip.html.j2", "partials/bar.html.j2")
+"""Templates of release 0.1.0 that nothing includes any more."""
 
 
 def look_at_notify(config: Config) -> Iterator[Finding]:
@@ -47,6 +49,11 @@ def look_at_pages(config: Config, try_render: TryRender | None) -> Iterator[Find
         yield Finding(
             "pages", Mark.WARNING, told, ("another directory for [paths] site, or another page name",)
         )
+    templates = config.site.templates
+    for name in GONE if templates else ():
+        if templates and (templates / name).exists():
+            told = f"{templates / name} has no effect any more"
+            yield Finding("pages", Mark.WARNING, told, ("cards are made in partials/host.html.j2 now",))
     if try_render is None:
         return
     try:
