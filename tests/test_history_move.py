@@ -145,6 +145,21 @@ def test_restoring_brings_back_what_was_and_keeps_what_is(tmp_path: Path) -> Non
     assert lab.said == []
 
 
+def test_what_is_restored_is_not_overwritten_by_what_was_there_in_the_same_second(lab: Lab) -> None:
+    lab.runs([0, 5, 10], busy_gpu())
+    then, path = lab.everything(), lab.config.history_path
+    copies.backup(path, path.with_name("copy.db"))
+    lab.runs([15, 20], gpu())
+    now, at = lab.everything(), START
+    _, first = copies.restore(path, path.with_name("copy.db"), at)
+    assert first
+    _, second = copies.restore(path, first, at)
+    assert lab.everything() == now
+    assert second
+    copies.restore(path, second, at)
+    assert lab.everything() == then
+
+
 def test_what_is_damaged_is_not_restored_and_does_not_hinder(lab: Lab, tmp_path: Path) -> None:
     path, target = lab.config.history_path, tmp_path / "copy.db"
     copies.backup(path, target)

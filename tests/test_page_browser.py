@@ -256,7 +256,9 @@ def test_a_screen_reader_gets_the_tooltip_as_the_description_of_its_card(open_pa
     described = page.locator(".card").get_attribute("aria-describedby")
     expect(page.locator(f"[id='{described}']")).to_have_attribute("role", "tooltip")
     expect(page.locator(".card")).to_have_accessible_description(
-        re.compile("^a · GPU 0 .*alice 40 GB 1 process .*4711 alice python 40 GB 3 h .*Temperature 31 °C")
+        re.compile(
+            "^a · GPU 0 .*alice 40 GB 1 process .*4711 alice python 40 GB 3 h .*Temperature 31 / 83 °C"
+        )
     )
 
 

@@ -61,7 +61,7 @@ def test_hosts_of_a_labs_own_template_are_renewed_too(
     site.write(page_of(lab(node2_is_free=True), now=LATER, refresh=1).replace(ours, theirs))
     expect(page.locator("[id='host-node2:1'] .state")).to_have_text("free")
     expect(page.locator("#hosts > .host")).to_have_count(5)
-    expect(page.locator("#hosts .card[tabindex]")).to_have_count(10)
+    expect(page.locator("#hosts :is(.card, .slice)[tabindex]")).to_have_count(10)
 
 
 def test_what_has_not_changed_stays_as_it_is(opened: Opened, site: Site) -> None:

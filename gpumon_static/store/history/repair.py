@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gpumon_static.store.history.database import reading, writing
 from gpumon_static.store.history.ledger import Latest, read_latest, write_latest
-from gpumon_static.store.history.moving.copies import backup
+from gpumon_static.store.history.moving.copies import backup, name_before
 from gpumon_static.store.history.observed import DOWN, MISSED, TAKEN
 from gpumon_static.store.history.rollups import DAY, HOUR, forget_from
 from gpumon_static.text import count
@@ -57,7 +57,7 @@ def drop_after(path: Path, at: int, now: datetime, interval_s: int) -> Dropped |
         hour = _first_hour_after(connection, at)
     if hour is None:
         return None
-    copy = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
+    copy = name_before(path, now)
     backup(path, copy)
     with writing(path) as connection:
         (runs,) = connection.execute("SELECT count(*) FROM runs WHERE at >= ?", (hour * HOUR,)).fetchone()

@@ -80,6 +80,13 @@ def backup(path: Path, target: Path, keep: int = 1) -> Copied:
     return found
 
 
+def name_before(path: Path, now: datetime) -> Path:
+    """Where the history as it was is kept. Never a file that is there: it may be the one to restore."""
+    stem = f"{path.name}.before-{now:%Y%m%dT%H%M%S}"
+    names = (stem, *(f"{stem}-{number}" for number in range(2, 1000)))
+    return next(place for name in names if not os.path.lexists(place := path.with_name(name)))
+
+
 def restore(path: Path, source: Path, now: datetime) -> tuple[Copied, Path | None]:
     """Put a backup in the place of the history, in one transaction; return it, and the copy of before."""
     if source.resolve() == path.resolve():
@@ -119,7 +126,7 @@ def is_history(path: Path) -> bool:
 
 
 def _put_away(path: Path, now: datetime) -> Path:
-    copy = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
+    copy = name_before(path, now)
     try:
         check(path)
         backup(path, copy)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static.store.history.database import reading, writing
-from gpumon_static.store.history.moving.copies import backup, check
+from gpumon_static.store.history.moving.copies import backup, check, name_before
 from gpumon_static.store.history.moving.merged_names import MergedNames
 from gpumon_static.store.history.observed import MISSED
 from gpumon_static.store.history.record import usual_interval
@@ -99,7 +99,7 @@ def merge(config: Config, other: Path, now: datetime) -> Merged:
         backup(other, own)
         with writing(own):
             pass
-        copy = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}") if path.exists() else None
+        copy = name_before(path, now) if path.exists() else None
         if copy:
             backup(path, copy)
         with reading(own) as source, writing(path) as connection:
