@@ -45,6 +45,34 @@ def test_show_needs_neither_pandas_nor_paramiko(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_run_with_worker_processes_imports_paramiko_in_these_only(tmp_path: Path) -> None:
+    (tmp_path / "ssh_config").write_text("Host 127.9.9.*\n  Port 1\n")
+    (tmp_path / "config.ini").write_text(
+        "[common]\nhosts = ['127.9.9.[1-2]']\n"
+        "[fetch]\nprocesses = 2\nssh_config = 'ssh_config'\nknown_hosts = 'known_hosts'\n"
+    )
+    (tmp_path / "known_hosts").touch()
+    code = (
+        "import sys; from gpumon_static.__main__ import run\n"
+        f"sys.argv = ['gpumon-static', 'fetch', '-c', r'{tmp_path}/config.ini']\n"
+        "try: run()\n"
+        "except SystemExit as stop: print('exit', stop.code)\n"
+        "print(sorted({'pandas', 'numpy', 'paramiko', 'cryptography', 'jinja2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.count("connection refused") == 2
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_paramiko_comes_without_the_module_that_only_match_exec_needs() -> None:
+    code = (
+        "import sys, gpumon_static.collect.ssh.reader\n"
+        "print('invoke.context' in sys.modules, 'paramiko' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
 def test_every_command_has_a_help_text_of_its_own() -> None:
     commands = re.findall(r"^  (\w+) +\S", gpumon("--help").stdout.split("Commands:")[1], re.MULTILINE)
     assert {"fetch", "render", "demo"} <= set(commands)

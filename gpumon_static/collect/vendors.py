@@ -24,6 +24,10 @@ def wanted(expected: str | None) -> tuple[str, ...]:
     return tuple(READERS) if expected in (None, ANY) else (expected,)
 
 
+def _of(gpu: Gpu, vendor: str) -> Gpu:
+    return gpu if gpu.vendor == vendor else replace(gpu, vendor=vendor)
+
+
 def read_gpus(sections: Mapping[str, str], expected: str | None = None) -> VendorReport:
     """The GPUs of a host, of all vendors. Raises `HostError` where none of them has any."""
     reports: list[VendorReport] = []
@@ -35,7 +39,7 @@ def read_gpus(sections: Mapping[str, str], expected: str | None = None) -> Vendo
             error.vendor = name
             failures[name] = error
         else:
-            reports.append(replace(report, gpus=tuple(replace(gpu, vendor=name) for gpu in report.gpus)))
+            reports.append(replace(report, gpus=tuple(_of(gpu, name) for gpu in report.gpus)))
     told = [error for name, error in failures.items() if error.status is not READERS[name].absent]
     serious = [error for error in told if error.status is not Status.NO_GPUS]
     reports = _without_consoles(reports)

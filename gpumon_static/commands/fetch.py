@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 from gpumon_static.collect.lab import ask_lab
@@ -63,8 +64,11 @@ def last_statuses(csv_path: Path) -> dict[str, str]:
     """Each host's status in the last run; none where the file cannot be read, which is reported elsewhere."""
     try:
         with csv_path.open(newline="", encoding="utf-8") as file:
-            return {row["host"]: row["status"] for row in csv.DictReader(file)}
-    except (OSError, ValueError, KeyError, csv.Error):
+            rows = csv.reader(file)
+            header = next(rows)
+            cells = itemgetter(header.index("host"), header.index("status"))
+            return dict(map(cells, rows))
+    except (OSError, ValueError, IndexError, StopIteration, csv.Error):
         return {}
 
 

@@ -30,6 +30,8 @@ _SPINS = {word: spins for spins, word in _KINDS.items()}
 def to_text(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, str):
+        return no_formula(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
@@ -40,7 +42,7 @@ def to_text(value: Any) -> str:
         return no_formula(
             _join(_fault_text(one) if isinstance(one, Fault) else _disk_text(one) for one in value)
         )
-    return no_formula(value) if isinstance(value, str) else str(value)
+    return str(value)
 
 
 def no_formula(text: str) -> str:

@@ -10,7 +10,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,18 +76,21 @@ def read(path: Path) -> EventMemory:
 
 
 def save(path: Path, memory: EventMemory) -> None:
-    document = {"version": VERSION, **asdict(memory)}
-    text = json.dumps(_sparse(document), default=_time_text, separators=(",", ":"))
+    document = {"version": VERSION, **_sparse(memory)}
+    text = json.dumps(document, default=_time_text, separators=(",", ":"))
     write_atomic(path, text + "\n", private=True)
 
 
 def event_document(event: Event) -> dict[str, Any]:
     """An event as JSON has it: times as text, what is not known left out."""
-    document: dict[str, Any] = json.loads(json.dumps(_sparse(asdict(event)), default=_time_text))
+    document: dict[str, Any] = json.loads(json.dumps(_sparse(event), default=_time_text))
     return document
 
 
 def _sparse(value: Any) -> Any:
+    """Records as dicts. `asdict` would copy each of their values as well."""
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
         return {k: _sparse(v) for k, v in value.items() if v is not None}
     return [_sparse(v) for v in value] if isinstance(value, list | tuple) else value

@@ -11,6 +11,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,9 +52,9 @@ def write(path: Path, readings: Iterable[HostReading]) -> None:
 
 def to_csv(readings: Iterable[HostReading]) -> str:
     file = io.StringIO()
-    writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(readings))
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(map(_IN_ORDER, _rows(readings)))
     return file.getvalue()
 
 
@@ -108,28 +109,45 @@ def _table(path: Path, text: str) -> list[_Row]:
 # Writing
 
 
-def _rows(readings: Iterable[HostReading]) -> Iterator[dict[str, str]]:
+_Cells = tuple[str, ...]
+
+
+class _Part:
+    """The cells of one kind of record in a row."""
+
+    def __init__(self, columns: Mapping[str, CsvColumn]) -> None:
+        self._values = attrgetter(*(column.field for column in columns.values()))
+        self.empty: _Cells = ("",) * len(columns)
+
+    def of(self, record: object) -> _Cells:
+        return tuple(map(cells.to_text, self._values(record)))
+
+
+_PARTS = (HOST, MACHINE, NODE, GPU, ALLOCATION, SLICE, PROCESS)
+_HOST, _MACHINE, _NODE, _GPU, _ALLOCATION, _SLICE, _PROCESS = map(_Part, _PARTS)
+_IN_ORDER = itemgetter(*map([column for part in _PARTS for column in part].index, COLUMNS))
+
+
+def _rows(readings: Iterable[HostReading]) -> Iterator[_Cells]:
+    """The cells of each row, in the order of `_PARTS`."""
+    no_gpu = _GPU.empty + _ALLOCATION.empty + _SLICE.empty + _PROCESS.empty
     for reading in readings:
-        host = _cells(HOST, reading) | _cells(MACHINE, reading.machine) | _cells(NODE, reading.node)
+        host = _HOST.of(reading) + _MACHINE.of(reading.machine) + _NODE.of(reading.node)
         if not reading.gpus:
-            yield host
+            yield host + no_gpu
         for gpu in reading.gpus:
-            whole = host | _cells(GPU, gpu) | _cells(ALLOCATION, gpu.allocation)
+            whole = host + _GPU.of(gpu) + _ALLOCATION.of(gpu.allocation)
             for mig in gpu.slices:
-                yield from _process_rows(whole | _cells(SLICE, mig), mig.processes)
+                yield from _process_rows(whole + _SLICE.of(mig), mig.processes)
             if gpu.processes or not gpu.slices:
-                yield from _process_rows(whole, gpu.processes)
+                yield from _process_rows(whole + _SLICE.empty, gpu.processes)
 
 
-def _process_rows(row: dict[str, str], processes: Sequence[Process]) -> Iterator[dict[str, str]]:
+def _process_rows(row: _Cells, processes: Sequence[Process]) -> Iterator[_Cells]:
     if not processes:
-        yield row
+        yield row + _PROCESS.empty
     for process in processes:
-        yield row | _cells(PROCESS, process)
-
-
-def _cells(columns: Mapping[str, CsvColumn], record: object) -> dict[str, str]:
-    return {column: cells.to_text(getattr(record, of.field)) for column, of in columns.items()}
+        yield row + _PROCESS.of(process)
 
 
 # Reading

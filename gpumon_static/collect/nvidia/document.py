@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import NoReturn, TypeVar
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -122,7 +123,7 @@ class Texts:
     def get(self, path: str) -> list[str | None]:
         found = self._found.get(path)
         if found is None:
-            block, _, tag = path.rpartition("/")
+            block, tag = _split(path)
             found = self._found[path] = [element.text for element in self._inside(block).get(tag, ())]
         return found
 
@@ -134,9 +135,16 @@ class Texts:
         """The children of all blocks of this path."""
         found = self._blocks.get(path)
         if found is None:
-            parent, _, tag = path.rpartition("/")
+            parent, tag = _split(path)
             found = self._blocks[path] = _by_tag(self._inside(parent).get(tag, ()))
         return found
+
+
+@cache
+def _split(path: str) -> tuple[str, str]:
+    """The block and the tag; of the paths in this package only."""
+    block, _, tag = path.rpartition("/")
+    return block, tag
 
 
 def _by_tag(elements: Iterable[Element]) -> dict[str, list[Element]]:

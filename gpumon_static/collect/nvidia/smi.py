@@ -69,9 +69,13 @@ def parse(stdout: str, stderr: str = "", exit_status: int = 0, listing: str = ""
     if not elements and not missing:
         raise HostError(Status.NO_GPUS, "nvidia-smi lists no GPU")
     listed = mig.parse_list(listing)
-    gpus = diagnosis.with_inforom([_gpu(element) for element in elements], found.around)
+    described = [_gpu(place, element) for place, element in enumerate(elements)]
+    gpus = diagnosis.with_inforom(described, found.around)
     indices = lost.indices(gpus, missing, listed)
-    numbered = [replace(gpu, index=index) for gpu, index in zip(gpus, indices, strict=True)]
+    numbered = [
+        gpu if gpu.index == index else replace(gpu, index=index)
+        for gpu, index in zip(gpus, indices, strict=True)
+    ]
     return VendorReport(
         driver_version=_version(found.root, "driver_version", "kmd_version"),
         cuda_version=_version(found.root, "cuda_version", "cuda_umd_version"),
@@ -99,7 +103,7 @@ def _note(found: document.Document, described: int, missing: int, listed: int) -
     return "; ".join(notes) or None
 
 
-def _gpu(element: Element) -> Gpu:
+def _gpu(place: int, element: Element) -> Gpu:
     gpu = Texts(element)
     lists = [found for tag in PROCESSES for found in element.findall(tag)]
     # An element with children or without any text is a list; the text `N/A` is an unknown one.
@@ -108,7 +112,7 @@ def _gpu(element: Element) -> Gpu:
         element, [Texts(info) for listed in lists[:1] for info in listed], _processes
     )
     return Gpu(
-        index=0,
+        index=place,
         uuid=told(gpu, "uuid"),
         name=told(gpu, "product_name"),
         bus_id=known(element.get("id")) or told(gpu, "pci/pci_bus_id"),

@@ -88,10 +88,11 @@ def table(sections: Mapping[str, str]) -> ProcessTable:
     entries = parse(hidden) | parse(sections.get("ps", ""), with_arguments=with_arguments)
     names = {e.uid: e.user for e in entries.values() if e.uid is not None and e.user and _is_name(e)}
     names |= parse_names(sections.get("names", ""))
-    whole = {
-        pid: replace(e, user=names.get(e.uid or 0, e.user)) if e.uid else e for pid, e in entries.items()
-    }
-    return ProcessTable(whole, hidden.strip() == "all", names, cgroup.parse(sections.get("cgroups", "")))
+    for pid, entry in entries.items():
+        name = names.get(entry.uid) if entry.uid else None
+        if name is not None and name != entry.user:
+            entries[pid] = replace(entry, user=name)
+    return ProcessTable(entries, hidden.strip() == "all", names, cgroup.parse(sections.get("cgroups", "")))
 
 
 def parse(text: str, *, with_arguments: bool = False) -> dict[int, PsEntry]:

@@ -53,7 +53,7 @@ class Targets:
     """The targets of a run's hosts."""
 
     def __init__(self, files: Iterable[Path]) -> None:
-        """Raises `OSError` or `paramiko.ConfigParseError` for a file that cannot be used."""
+        """Raises `OSError`, `BadClientConfig`, `paramiko.ConfigParseError`: a file cannot be used."""
         self._texts = {file: read(file) for file in files}
         for text in self._texts.values():
             _Parser.from_text(text)

@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import paramiko
-
 MOST_DEPTH = 16
 TO_THE_END = {"proxycommand", "localcommand", "remotecommand", "knownhostscommand"}
 """Their value is the rest of the line, quotes, hashes and all."""
@@ -26,6 +24,11 @@ FILES = {"userknownhostsfile", "globalknownhostsfile"}
 """Their value may be several files, and stays in quotes."""
 
 Tell = Callable[[str], None]
+
+
+class BadClientConfig(ValueError):
+    """What is wrong with the file."""
+
 
 _SETTING = re.compile(r"[ \t]*(\w+)(?:[ \t]*=[ \t]*|[ \t]+)(.+)")
 _WHITE = " \t\r\f"
@@ -35,7 +38,7 @@ def read(file: Path, tell: Tell = lambda _: None) -> str:
     """The text; empty for a file that does not exist or is in another user's home, as with `su` or `sudo`.
 
     A file that config.ini names is checked before, and reported. `tell`: called with a line about each
-    `Include` that was skipped. Raises `paramiko.ConfigParseError`.
+    `Include` that was skipped. Raises `BadClientConfig`.
     """
     try:
         return "".join(f"{line}\n" for line in _lines(file, (), tell))
@@ -46,7 +49,7 @@ def read(file: Path, tell: Tell = lambda _: None) -> str:
 def passed_over(file: Path) -> list[str]:
     """A line about each `Include` that cannot be read; nothing for a file that a run refuses."""
     told: list[str] = []
-    with suppress(OSError, paramiko.ConfigParseError):
+    with suppress(OSError, BadClientConfig):
         read(file, told.append)
     return told
 
@@ -67,7 +70,7 @@ def _lines(file: Path, outer: tuple[str, ...], tell: Tell, depth: int = 0) -> It
             continue
         words = _words(rest, f"{file}, line {number}")
         if not words and keyword != "host":
-            raise paramiko.ConfigParseError(f"{file}, line {number}: {name} needs a value")
+            raise BadClientConfig(f"{file}, line {number}: {name} needs a value")
         if keyword == "include" and depth < MOST_DEPTH:
             for included in _included(words, file):
                 yield from _lines_of_included(included, condition, tell, depth + 1)
@@ -122,7 +125,7 @@ def _word(text: str, place: int, where: str) -> tuple[str, int]:
             letters.append(letter)
         place += 1
     if quote:
-        raise paramiko.ConfigParseError(f"{where}: a quote is not closed")
+        raise BadClientConfig(f"{where}: a quote is not closed")
     return "".join(letters), place
 
 

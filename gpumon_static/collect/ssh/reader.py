@@ -17,6 +17,7 @@ from gpumon_static.collect.once import Once
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.ssh import connect, host_keys, proxy_command
 from gpumon_static.collect.ssh.client_config import Targets
+from gpumon_static.collect.ssh.client_config_file import BadClientConfig
 from gpumon_static.collect.ssh.connect import RETRY_AFTER, Budget, Endpoint, HungUp, Line
 from gpumon_static.collect.ssh.jump import JumpHosts, Transport
 from gpumon_static.collect.ssh.keys import BadKey, KeyRing
@@ -133,7 +134,7 @@ def open_reader(
             reader.known_hosts((file,))
     except BadKey as error:
         raise ConfigError(config_path, [f"key_filename: {error}"]) from error
-    except paramiko.ConfigParseError as error:
+    except (BadClientConfig, paramiko.ConfigParseError) as error:
         raise ConfigError(config_path, [f"ssh_config: {error}"]) from error
     except OSError as error:
         raise ConfigError(config_path, [f"{error.filename} cannot be read: {error.strerror}"]) from error
