@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 
 from gpumon_static.collect.nvidia.document import Texts, first, told
 from gpumon_static.collect.nvidia.lost import MOST, bus_key
@@ -77,8 +77,10 @@ def _core_words(gpu: Texts) -> list[tuple[str, str]]:
     """
     found = []
     for path, block, tag in _CORE:
-        texts = gpu.get(path) + (gpu.get(block) if block else [])
-        found += [(tag, _word(text)) for text in texts if text and not text[0].isdigit()]
+        texts = chain(gpu.get(path), gpu.get(block) if block else ())
+        found += [
+            (tag, _word(text)) for text in texts if text and not text[0].isdigit() and not text.isspace()
+        ]
     return found
 
 

@@ -12,7 +12,7 @@ already: no declaration reaches it, whatever encoding one claims.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -118,13 +118,14 @@ class Texts:
     def __init__(self, element: Element) -> None:
         self.own = element.text
         self._blocks = {"": _by_tag([element])}
-        self._found: dict[str, list[str | None]] = {}
+        self._found: dict[str, Sequence[str | None]] = {}
 
-    def get(self, path: str) -> list[str | None]:
+    def get(self, path: str) -> Sequence[str | None]:
         found = self._found.get(path)
         if found is None:
             block, tag = _split(path)
-            found = self._found[path] = [element.text for element in self._inside(block).get(tag, ())]
+            elements = self._inside(block).get(tag)
+            found = self._found[path] = [element.text for element in elements] if elements else _NONE
         return found
 
     def below(self, path: str) -> list[str | None]:
@@ -136,8 +137,12 @@ class Texts:
         found = self._blocks.get(path)
         if found is None:
             parent, tag = _split(path)
-            found = self._blocks[path] = _by_tag(self._inside(parent).get(tag, ()))
+            elements = self._inside(parent).get(tag)
+            found = self._blocks[path] = _by_tag(elements) if elements else {}
         return found
+
+
+_NONE: tuple[str | None, ...] = ()
 
 
 @cache
