@@ -31,6 +31,8 @@ from gpumon_static.model import HostReading
 MOST_BYTES = 4 * 1024**3
 """Of address space. What is more is a `MemoryError`, and so the `error` of the host that caused it."""
 
+TURN_S = 0.05
+
 
 class _Worker:
     def __init__(self, channel: Channel) -> None:
@@ -102,6 +104,8 @@ def main(descriptor: int) -> NoReturn:
     # Ctrl-C reaches the whole group; the run decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _bound_memory()
+    # Of many threads that wait for their turn, each wakes up once in this time.
+    sys.setswitchinterval(TURN_S)
     channel = Channel(socket.socket(fileno=descriptor))
     try:
         task: Task = channel.receive()
