@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from queue import Empty, SimpleQueue
@@ -22,6 +23,9 @@ from gpumon_static.model import HostReading, Status
 from gpumon_static.times import Clock
 
 Read = Callable[[HostConfig], HostReading]
+
+LOOK_S = 1.0
+"""How often the limits of the hosts, which may change on the way, are looked at, beside when one comes."""
 
 
 def ask(
@@ -67,48 +71,82 @@ def fan_out(
     on_reading: Callable[[HostReading], None] = lambda _: None,
 ) -> list[HostReading]:
     """Read all hosts. `whole_deadline`: that of the run, for messages; `deadline` is what is left of it."""
-    waiting = deque(hosts)
-    running: dict[str, _Running] = {}
-    done: dict[str, HostReading] = {}
-    answers: SimpleQueue[HostReading] = SimpleQueue()
-    started = time.monotonic()
-    end = started + deadline
+    run = _FanOut(hosts, read, workers, deadline, whole_deadline or deadline, clock, patience)
+    run.on_start, run.on_reading = on_start, on_reading
+    return run.readings()
 
-    def finish(reading: HostReading) -> None:
-        # A thread that was given up may still answer: the first reading counts.
-        if running.pop(reading.host, None):
-            done[reading.host] = reading
-            on_reading(reading)
 
-    while len(done) < len(hosts):
-        while waiting and len(running) < workers and time.monotonic() < end:
-            host = waiting.popleft()
-            try:
-                threading.Thread(target=_answer, args=(host, read, clock, answers), daemon=True).start()
-            except (RuntimeError, MemoryError) as error:
-                if running:
-                    # As many as the system allows: the next one when another has ended.
-                    waiting.appendleft(host)
-                    workers = len(running)
-                    break
-                answers.put(gate.failure(host.name, clock(), Status.ERROR, f"cannot start a thread: {error}"))
-            running[host.name] = _Running(host, time.monotonic(), patience)
-            on_start(host)
-        until = min([end, *(r.limit for r in running.values())])
-        try:
-            finish(answers.get(timeout=max(0.0, until - time.monotonic())))
-        except Empty:
+class _FanOut:
+    on_start: Callable[[HostConfig], None]
+    on_reading: Callable[[HostReading], None]
+
+    def __init__(
+        self,
+        hosts: Sequence[HostConfig],
+        read: Read,
+        workers: int,
+        deadline: float,
+        whole_deadline: float,
+        clock: Clock,
+        patience: Patience,
+    ) -> None:
+        self._hosts = hosts
+        self._read = read
+        self._workers = workers
+        self._whole_deadline = whole_deadline
+        self._clock = clock
+        self._patience = patience
+        self._end = time.monotonic() + deadline
+        self._waiting = deque(hosts)
+        self._running: dict[str, _Running] = {}
+        self._done: dict[str, HostReading] = {}
+        self._answers: SimpleQueue[HostReading] = SimpleQueue()
+
+    def readings(self) -> list[HostReading]:
+        look_at = 0.0
+        while len(self._done) < len(self._hosts):
+            self._start_waiting()
             now = time.monotonic()
-            if now >= end:
-                running.update({h.name: _Running(h, now, patience) for h in waiting})
-                waiting.clear()
-            for late in [r for r in running.values() if now >= min(r.limit, end)]:
-                finish(_late(late, now, (whole_deadline or deadline) if now >= end else None, clock()))
-    return [done[host.name] for host in hosts]
+            # An answer that has come counts, however late it is taken.
+            if now >= look_at and self._answers.empty():
+                self._end_late(now)
+                look_at = min([now + LOOK_S, self._end, *(r.limit for r in self._running.values())])
+            with suppress(Empty):
+                self._finish(self._answers.get(timeout=max(0.0, look_at - time.monotonic())))
+        return [self._done[host.name] for host in self._hosts]
 
+    def _start_waiting(self) -> None:
+        while self._waiting and len(self._running) < self._workers and time.monotonic() < self._end:
+            host = self._waiting.popleft()
+            try:
+                threading.Thread(target=self._answer, args=(host,), daemon=True).start()
+            except (RuntimeError, MemoryError) as error:
+                if self._running:
+                    # As many as the system allows: the next one when another has ended.
+                    self._waiting.appendleft(host)
+                    self._workers = len(self._running)
+                    break
+                told = f"cannot start a thread: {error}"
+                self._answers.put(gate.failure(host.name, self._clock(), Status.ERROR, told))
+            self._running[host.name] = _Running(host, time.monotonic(), self._patience)
+            self.on_start(host)
 
-def _answer(host: HostConfig, read: Read, clock: Clock, answers: SimpleQueue[HostReading]) -> None:
-    answers.put(gate.answer(host.name, lambda: read(host), clock))
+    def _answer(self, host: HostConfig) -> None:
+        self._answers.put(gate.answer(host.name, lambda: self._read(host), self._clock))
+
+    def _finish(self, reading: HostReading) -> None:
+        # A thread that was given up may still answer: the first reading counts.
+        if self._running.pop(reading.host, None):
+            self._done[reading.host] = reading
+            self.on_reading(reading)
+
+    def _end_late(self, now: float) -> None:
+        deadline = self._whole_deadline if now >= self._end else None
+        if deadline is not None:
+            self._running.update({h.name: _Running(h, now, self._patience) for h in self._waiting})
+            self._waiting.clear()
+        for late in [r for r in self._running.values() if now >= min(r.limit, self._end)]:
+            self._finish(_late(late, now, deadline, self._clock()))
 
 
 def _late(late: _Running, now: float, deadline: float | None, at: datetime) -> HostReading:
