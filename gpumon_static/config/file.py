@@ -40,8 +40,13 @@ def find(explicit: Path | None, instead: str = "") -> Path:
 
     `instead`: what the command can do without one, for the error.
     """
-    if named := explicit or os.environ.get("GPUMON_CONFIG"):
-        return Path(named)
+    if explicit:
+        return explicit
+    if named := os.environ.get("GPUMON_CONFIG"):
+        if Path(named).exists():
+            return Path(named)
+        hint = "no such file, and $GPUMON_CONFIG names it: set it to another or unset it, or use -c PATH"
+        raise ConfigError(named, [f"{hint}; `gpumon-static init` writes one{instead}"])
     places = usual_places()
     found = next((place for place in places if place.exists()), None)
     if found is None:
