@@ -66,8 +66,8 @@ def usual_places() -> list[Path]:
 def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) -> Config:
     """`need_keys`: the key files must be readable too (fetch needs them, render does not).
 
-    `tolerate`: wrong values are replaced by their defaults, and of a file that does not parse `[notify]` alone
-    is read; for reporting that a run failed, perhaps by them.
+    `tolerate`: wrong values are replaced by their defaults, and of a file that does not parse `[notify]`
+    alone is read; for reporting that a run failed, perhaps by them.
     """
     tables = _read_tables(config_path, tolerate)
     base = config_path.absolute().parent
