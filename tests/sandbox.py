@@ -134,8 +134,14 @@ class Sandbox:
     def run(
         self, *command: str | Path, check: bool = True, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
+        # Ansible refuses a standard input that does not block, as that of a job in the background may be.
         done = subprocess.run(
-            self.arguments(*command), capture_output=True, text=True, timeout=timeout, check=False
+            self.arguments(*command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
         assert done.returncode == 0 or not check, f"{command}: {done.stdout}{done.stderr}"
         return done

@@ -205,9 +205,17 @@ def test_the_config_file_is_found_by_option_then_environment_then_in_the_usual_p
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("")
         assert config_file.find(None) == place
-    monkeypatch.setenv("GPUMON_CONFIG", "/etc/gpumon.ini")
+    named = tmp_path / "gpumon.ini"
+    monkeypatch.setenv("GPUMON_CONFIG", str(named))
     assert config_file.find(Path("mine.ini")) == Path("mine.ini")
-    assert config_file.find(None) == Path("/etc/gpumon.ini")
+    with pytest.raises(ConfigError) as gone:
+        config_file.find(None, "; or ask at the desk")
+    assert str(gone.value) == (
+        f"{named}: no such file, and $GPUMON_CONFIG names it: set it to another or unset it, or use -c PATH;"
+        " `gpumon-static init` writes one; or ask at the desk"
+    )
+    named.write_text("")
+    assert config_file.find(None) == named
 
 
 @pytest.mark.parametrize("base", ["", "relative/path"])

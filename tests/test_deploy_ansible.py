@@ -204,8 +204,17 @@ ODD = {
 }  # fmt: skip
 
 
+PASSWORDS = {
+    "nginx": "{gpumon_htpasswd: /etc/nginx/users}",
+    "caddy": "{gpumon_htpasswd: /etc/nginx/users, gpumon_web: caddy}",
+    "relative": "{gpumon_htpasswd: users}",
+}
+
+
 def test_paths_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     """The tasks that look at the paths, for each odd one, before anything else is done."""
+    given = {path: f"{{{name}: '{path}'}}" for path, name in ODD.items()} | PASSWORDS
+    given |= {"/srv/gpus": "{gpumon_site: /srv/gpus}", "/home/gpumon": "{gpumon_home: /home/gpumon}"}
     tasks = "\n".join(
         f"""
 - hosts: localhost
@@ -213,18 +222,20 @@ def test_paths_that_are_not_ours_are_refused(tmp_path: Path) -> None:
   gather_facts: false
   vars_files: [{PLAYBOOK}/group_vars/all.yml, {PLAYBOOK}/vars/derived.yml]
   tasks:
-    - vars: {{{name}: '{path}'}}
+    - vars: {variables}
       block:
         - ansible.builtin.include_tasks: {PLAYBOOK}/tasks/paths.yml
-        - ansible.builtin.debug: {{msg: 'ACCEPTED {path}'}}
+        - ansible.builtin.debug: {{msg: 'ACCEPTED {what}'}}
       rescue:
-        - ansible.builtin.debug: {{msg: 'REFUSED {path}'}}
+        - ansible.builtin.debug: {{msg: 'REFUSED {what}'}}
 """
-        for path, name in {**ODD, "/srv/gpus": "gpumon_site", "/home/gpumon": "gpumon_home"}.items()
+        for what, variables in given.items()
     )
     (tmp_path / "odd.yml").write_text(tasks)
     command = [str(PROGRAMS / "ansible-playbook"), "-i", "localhost,", str(tmp_path / "odd.yml")]
     environment = os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert set(re.findall(r"REFUSED (\S+?)\"", done.stdout)) == set(ODD), done.stdout + done.stderr
-    assert set(re.findall(r"ACCEPTED (\S+?)\"", done.stdout)) == {"/srv/gpus", "/home/gpumon"}
+    assert set(re.findall(r"REFUSED (\S+?)\"", done.stdout)) == {*ODD, "caddy", "relative"}, (
+        done.stdout + done.stderr
+    )
+    assert set(re.findall(r"ACCEPTED (\S+?)\"", done.stdout)) == {"/srv/gpus", "/home/gpumon", "nginx"}

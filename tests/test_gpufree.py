@@ -108,6 +108,22 @@ def test_it_is_one_file_that_python_runs_as_it_was_downloaded(tmp_path: Path) ->
     assert "http://127.0.0.1:1/gpus/gpus.json cannot be read" in err
 
 
+def test_where_the_config_has_no_address_it_says_what_to_type(tmp_path: Path) -> None:
+    (tmp_path / "gpufree").write_bytes((rendered(tmp_path) / "gpufree").read_bytes())
+
+    def run(*words: str) -> tuple[int, str]:
+        line = [*ISOLATED, "gpufree", *words]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env={}, check=False)
+        return done.returncode, done.stderr
+
+    status, err = run("-n", "2")
+    assert status == 2
+    assert "downloaded from:  --from https://lab.example/gpu-monitor/\n" in err
+    assert "export GPUMON_URL=https://lab.example/gpu-monitor/\n" in err
+    status, err = run("--from", "lab.example/gpu-monitor")
+    assert (status, "an address starts with https:// or http://" in err) == (1, True)
+
+
 def test_it_is_the_same_file_each_time_and_written_once(tmp_path: Path) -> None:
     site = rendered(tmp_path)
     first = (site / "gpufree").stat()

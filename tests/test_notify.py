@@ -508,6 +508,29 @@ def test_a_run_that_failed_by_a_wrong_config_is_told_too(tmp_path: Path) -> None
     assert (tmp_path / "said").read_text() == "See: journalctl -u gpumon-static.service\n"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "[site]\ntitle = 'Lab\n[notify] # of the lab\ntimeout = 20\ncommand = \"sh -c 'cat > said'\"\n[busy]\nmemory = 3\n",
+        "[notify]\ncommand = \"sh -c 'cat > said'\"\n[hosts.a]\nnote = [1\n[users]\nx == 2\n",
+        "[notify]\ncommand = sh -c 'cat > said'\n[site]\ntitle = \"Lab\n",
+    ],
+    ids=["before it", "after it", "bare values"],
+)
+def test_a_run_that_failed_by_a_config_that_is_not_toml_is_told_too(tmp_path: Path, more: str) -> None:
+    done = failure(tmp_path, more, "config.ini: line 4, column 13\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "said").read_text())["text"] == "config.ini: line 4, column 13"
+
+
+def test_a_notify_section_that_is_not_toml_is_an_error_with_its_line(tmp_path: Path) -> None:
+    done = failure(tmp_path, "[notify]\ncommand = 'sh\n")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "config.ini: line " in done.stderr
+    assert done.stderr == gpumon("render", cwd=tmp_path).stderr, "where it is wrong in the whole file"
+    assert "no [notify] command" in failure(tmp_path, "[site]\ntitle = 'Lab\n").stderr
+
+
 def test_a_failure_that_cannot_be_told_is_an_error(tmp_path: Path) -> None:
     done = failure(tmp_path, "[notify]\ncommand = 'false'\n")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)

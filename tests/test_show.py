@@ -136,6 +136,14 @@ def test_slices_are_rows_and_counted_apart() -> None:
     assert lines[-3].startswith("1 of 2 GPUs free · 1 of 2 slices · ")
 
 
+def test_a_vendors_own_number_stands_beside_its_model_where_it_is_not_the_index() -> None:
+    """HIP counts AMD's cards from 0 on a host that has NVIDIA's, too."""
+    radeon = {"vendor": "amd", "name": "AMD Radeon RX 7900 XTX"}
+    lines = shown([reading("a", [gpu(0), gpu(1, device="0", **radeon), gpu(2, device="2", **radeon)])])
+    models = [re.split(r"  +", line.strip())[:3] for line in lines if "7900" in line]
+    assert models[:2] == [["a", "1", "RX 7900 XTX (AMD 0)"], ["a", "2", "RX 7900 XTX"]]
+
+
 def test_faults_are_told_where_they_are() -> None:
     lab = [
         reading("n1", [gpu(0, faults=(Fault("lost"),)), busy_gpu(1, faults=(Fault("ecc-errors"),))]),

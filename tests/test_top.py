@@ -298,6 +298,14 @@ def drawn(given: View, height: int = 20, width: int = 80) -> list[str]:
     return [line.plain.rstrip() for line in lines]
 
 
+@pytest.mark.parametrize("state", ["planned", "maintenance", "retired"])
+def test_a_host_that_is_not_asked_is_not_waited_for(state: str) -> None:
+    hosts = [host_config(name) for name in ("n1", "n2", "n3")]
+    lab = replace(setup(), hosts=(*hosts, host_config("n4", state=state)))
+    lines, _ = frame(view(), lab, NOW, 80, 20)
+    assert lines[0].plain.endswith("1 of 3 hosts failed")
+
+
 def test_a_frame_fills_the_screen_exactly() -> None:
     lines = drawn(view())
     assert len(lines) == 20

@@ -207,7 +207,7 @@ def notify_failure(config_path: Path | None, unit: str) -> None:
 
     For OnFailure= of the systemd unit, and for other schedulers that run a command when a job fails. The text
     of the message is what comes on standard input, such as the last lines of the journal. Works with a config
-    that has wrong values.
+    that has wrong values, or is not TOML outside of [notify].
     """
     from gpumon_static.notify.failure import notify_of_failure
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpumon_static.survey.offers import Offer
     from gpumon_static.terminal.source import Source
 
-NO_CONFIG = "; or name the page: --from https://lab.example/gpus/, or that in $GPUMON_URL"
+NO_CONFIG = "; or name the page: --from https://lab.example/gpu-monitor/, or that in $GPUMON_URL"
 UNIT_NAMES = ("mib", "gib", "mb", "gb")
 
 

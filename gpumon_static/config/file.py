@@ -40,8 +40,13 @@ def find(explicit: Path | None, instead: str = "") -> Path:
 
     `instead`: what the command can do without one, for the error.
     """
-    if named := explicit or os.environ.get("GPUMON_CONFIG"):
-        return Path(named)
+    if explicit:
+        return explicit
+    if named := os.environ.get("GPUMON_CONFIG"):
+        if Path(named).exists():
+            return Path(named)
+        hint = "no such file, and $GPUMON_CONFIG names it: set it to another or unset it, or use -c PATH"
+        raise ConfigError(named, [f"{hint}; `gpumon-static init` writes one{instead}"])
     places = usual_places()
     found = next((place for place in places if place.exists()), None)
     if found is None:
@@ -61,9 +66,10 @@ def usual_places() -> list[Path]:
 def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) -> Config:
     """`need_keys`: the key files must be readable too (fetch needs them, render does not).
 
-    `tolerate`: wrong values are replaced by their defaults; for reporting that a run failed, perhaps by them.
+    `tolerate`: wrong values are replaced by their defaults, and of a file that does not parse `[notify]`
+    alone is read; for reporting that a run failed, perhaps by them.
     """
-    tables = _read_tables(config_path)
+    tables = _read_tables(config_path, tolerate)
     base = config_path.absolute().parent
     problems = list(unknown_names(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
     sections: dict[str, Any] = {}
@@ -111,7 +117,7 @@ def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) 
     )
 
 
-def _read_tables(config_path: Path) -> dict[str, Any]:
+def _read_tables(config_path: Path, tolerate: bool) -> dict[str, Any]:
     try:
         content = config_path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -122,7 +128,12 @@ def _read_tables(config_path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ConfigError(config_path, [f"is not UTF-8 text (byte {error.start})"]) from error
     try:
-        return syntax.parse(content)
+        try:
+            return syntax.parse(content)
+        except (tomli.TOMLDecodeError, syntax.TooMuch):
+            if not tolerate:
+                raise
+            return syntax.section_alone(content, "notify")
     except tomli.TOMLDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ConfigError(config_path, [f"{where}: {error.msg}"]) from error

@@ -41,6 +41,18 @@ def parse(text: str) -> dict[str, Any]:
         return _loaded(quote_bare_values(text))
 
 
+def section_alone(text: str, name: str) -> dict[str, Any]:
+    """The tables of a file that does not parse, without all but one section: `parse` of its lines."""
+    lines = text.split("\n")
+    starts = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    ends = [*starts[1:], len(lines)]
+    for start, end in zip(starts, ends, strict=True):
+        if (header := _HEADER.match(lines[start])) and header[1].strip() == name:
+            # Behind as many lines as in the file, so that the numbers in an error stay true.
+            return parse("\n" * start + "\n".join(lines[start:end]))
+    return {}
+
+
 def _loaded(text: str) -> dict[str, Any]:
     try:
         return tomli.loads(text)

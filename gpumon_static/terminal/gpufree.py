@@ -57,7 +57,11 @@ def _address(named: str | None, url: str) -> str:
     beside = Path(sys.argv[0]).absolute().with_name(FILE)
     address = named or os.environ.get("GPUMON_URL") or url or (str(beside) if beside.exists() else "")
     if not address:
-        raise UsageError("name the page: --from https://lab.example/gpus/, or that in $GPUMON_URL")
+        raise UsageError(
+            "this copy does not know its page. Add the address that it was downloaded from:"
+            "  --from https://lab.example/gpu-monitor/\n"
+            "or once for all:  export GPUMON_URL=https://lab.example/gpu-monitor/"
+        )
     return address
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.model import Process
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.jobs import Job
@@ -134,7 +135,7 @@ def _place_cells(place: Place, look: Look, style: str) -> Row:
     power, limit = rounded(gpu.power_w, ""), rounded(gpu.power_limit_w, "")
     return {
         "gpu": Cell(place.index, style),
-        "model": Cell(profile + plain(short_model(gpu.name)), style),
+        "model": Cell(profile + plain(short_model(gpu.name)) + _own_number(place), style),
         "memory": Cell(_of(place.memory_used_mib, place.memory_total_mib, look.unit), style),
         "share": Cell(percent(percent_of(place.memory_used_mib, place.memory_total_mib)), style),
         "utilization": Cell(percent(place.utilization), style),
@@ -142,6 +143,12 @@ def _place_cells(place: Place, look: Look, style: str) -> Row:
         "temperature": Cell(rounded(gpu.temperature_c, "°C")),
         "power": Cell(f"{power}/{limit}"),
     }
+
+
+def _own_number(place: Place) -> str:
+    """What the vendor's programs call the GPU, where that is not its index on the host."""
+    differs = not place.mig and place.device != place.index
+    return f" ({vendor_of(place.gpu.vendor).word} {place.device})" if differs else ""
 
 
 def _of(used_mib: float | None, total_mib: float | None, unit: str) -> str:

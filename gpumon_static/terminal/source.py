@@ -52,7 +52,9 @@ class Source:
             try:
                 return _parsed(self._path.read_bytes(), str(self._path)), now
             except OSError as error:
-                raise Unavailable(f"cannot read {self._path}: {error.strerror}") from error
+                missing = isinstance(error, FileNotFoundError)
+                hint = "; an address starts with https:// or http://" if missing else ""
+                raise Unavailable(f"cannot read {self._path}: {error.strerror}{hint}") from error
         return self._ask(now)
 
     def _ask(self, now: datetime) -> tuple[dict[str, Any], datetime]:

@@ -89,7 +89,7 @@ def frame(view: View, config: Config, now: datetime, width: int, height: int) ->
 
 def _head(view: View, survey: Survey, now: datetime) -> list[Text]:
     asked = [host for host in survey.hosts if host.reading]
-    waiting = len(survey.hosts) - len(asked)
+    waiting = sum(host.is_unread for host in survey.hosts)
     line = totals_line(asked, view.look, short=True) if asked else Text("Asking the hosts", "bold")
     if waiting and asked:
         line.append(f" · {waiting} not answered yet", "dim")

@@ -7,8 +7,25 @@ from pathlib import Path
 from tests.command import rows
 from tests.test_deploy_ansible import Machine, play
 from tests.test_deploy_ansible import machine as machine
+from tests.test_deploy_cron import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
+
+
+def the_page_asks_for_a_password(machine: Machine) -> None:
+    machine.sandbox.sh("printf 'lab:%s\\n' \"$(openssl passwd -6 secret)\" > /etc/nginx/lab.users")
+    locked = {"gpumon_package": str(CHECKOUT), "gpumon_htpasswd": "/etc/nginx/lab.users"}
+    assert play(machine, **locked)["monitor"] > 0
+    assert set(play(machine, **locked).values()) == {0}, "twice changes nothing"
+    status = "curl -sS -o /dev/null -w '%{http_code} ' -H 'Host: gpu-monitor.lab.example' http://127.0.0.1"
+    tried = [
+        f"{status}/{file}{user}"
+        for file in ("", "gpus.json")
+        for user in ("", " -u lab:wrong", " -u lab:secret")
+    ]
+    # The old workers of nginx may answer for a moment after the reload.
+    wait_until(lambda: "401" in machine.sandbox.sh(tried[0]), 10, "the password")
+    assert machine.sandbox.sh("; ".join(tried)).split() == ["401", "401", "200"] * 2
 
 
 def test_from_a_checkout_with_the_defaults_cron_and_caddy(machine: Machine) -> None:
@@ -20,6 +37,7 @@ def test_from_a_checkout_with_the_defaults_cron_and_caddy(machine: Machine) -> N
         "ok",
     ]
     assert "gpu01.lab.example" in sandbox.sh("curl -sS -H 'Host: gpu-monitor.lab.example' http://127.0.0.1/")
+    the_page_asks_for_a_password(machine)
     # Cron instead: one of the two does it, never both. And another web server.
     sandbox.sh(
         "nginx -s stop; HOME=/tmp caddy start --config /etc/caddy/Caddyfile >/tmp/caddy.log 2>&1 </dev/null"
