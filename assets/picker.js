@@ -72,7 +72,7 @@
       element("a", { href: `#${host.anchor}`, title: host.name }, host.short),
       element("span", { className: "gpus" }, `: ${gpus.map((gpu) => gpu.index).join(", ")}`),
       element("span", { className: "quiet" }, models),
-      ...(host.slurm ? slurmButtons(host.slurm, gpus.length) : sshButtons(host, gpus)),
+      element("span", { className: "copies" }, ...(host.slurm ? slurmButtons(host.slurm, gpus.length) : sshButtons(host, gpus))),
     );
     if (host.note) made.append(element("span", { className: "quiet note" }, host.note));
     if (tight.length) made.append(element("span", { className: "tight" }, `⚠ ${tight.join(", ")}`));

@@ -227,9 +227,7 @@ def test_without_javascript_a_sentence_says_where_the_other_users_are(open_page:
     text = render_page(build_page([reading("n1", busy)], config("n1"), READ_AT))
     page = open_page(text, java_script_enabled=False).page
     expect(page.locator(".people tbody tr")).to_have_count(MOST_PEOPLE)
-    expect(page.locator(".people .told")).to_have_text(
-        "+ 1 more user, in gpus.json.", use_inner_text=True
-    )
+    expect(page.locator(".people .told")).to_have_text("+ 1 more user, in gpus.json.", use_inner_text=True)
     expect(page.locator(".people .told a")).to_be_visible()
 
 
