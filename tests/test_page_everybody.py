@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import OpenPage
-from tests.builders import busy_gpu, gpu, host_config, reading
+from tests.builders import busy_gpu, failed, gpu, host_config, reading
 from tests.labs import lab, page_of
 
 
@@ -159,6 +159,12 @@ def test_on_a_tablet_the_masthead_is_one_line_and_hosts_of_a_group_stand_below_e
     assert label
     assert lefts.count(min(lefts)) > 1
     assert min(lefts) >= label["x"] + label["width"]
+
+
+def test_hosts_of_one_row_begin_at_one_height(open_page: OpenPage) -> None:
+    page = open_page(page_of([failed("node1"), failed("node2")])).page
+    tops = page.locator(".host").evaluate_all("all => all.map((one) => one.querySelector('h2').offsetTop)")
+    assert tops[0] == tops[1]
 
 
 def test_on_a_phone_health_says_what_to_do_without_scrolling_aside(open_page: OpenPage) -> None:
