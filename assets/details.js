@@ -5,6 +5,7 @@
   const OF_RIBBON = { b: "busy", h: "held idle", f: "free" };
   const SLOT_S = 900;
   const DAY_S = 86400;
+  const MOST_JOBS = 3;
 
   // The order is that of publish/page/data.py.
   function read(gpu) {
@@ -37,8 +38,8 @@
     return users.sort((one, two) => (two.mib ?? 0) - (one.mib ?? 0) || gpumon.byName(one.owner[0], two.owner[0]));
   }
 
-  const person = ([name, isName]) => element("bdi", { className: isName ? "" : "nobody" }, name);
-  const small = (text) => element("small", {}, element("bdi", {}, text));
+  const person = ([name, isName]) => (isName ? gpumon.things.link("user", [name], name) : element("bdi", { className: "nobody" }, name));
+  const small = (...content) => element("small", {}, element("bdi", {}, ...content));
 
   function faultItem([word, detail, explanation, isFault]) {
     const item = element("li", { className: isFault ? "broken" : "" });
@@ -54,18 +55,19 @@
     return element("li", {}, person(owner), " ", amount, " ", element("small", {}, `${number} ${number === 1 ? "process" : "processes"}`));
   }
 
-  function processRow({ pid, owner, program, mib, elapsed, job, ended, line }) {
+  function processRow({ pid, owner, program, mib, elapsed, job, ended, line }, jobs) {
     const name = element("td", { className: "name" }, element("bdi", {}, program));
-    if (job) name.append(" ", small(job));
+    const known = jobs.find(({ id }) => id === job);
+    if (job) name.append(" ", small(known ? gpumon.things.link("job", [known.address], job) : job));
     if (line) name.append(" ", Object.assign(small(line), { className: "line" }));
     const cells = [element("td", {}, pid), element("td", { className: "user" }, person(owner)), name];
     cells.push(element("td", {}, memoryText(mib)), element("td", {}, duration(elapsed)));
     return element("tr", { className: ended ? "gone" : "" }, ...cells);
   }
 
-  function table({ processes, moreProcesses }) {
+  function table({ processes, moreProcesses }, jobs) {
     const heads = ["PID", "User", "Process", "Memory", "Runtime"].map((title) => element("th", { scope: "col" }, title));
-    const rows = processes.map(processRow);
+    const rows = processes.map((one) => processRow(one, jobs));
     if (moreProcesses) {
       rows.push(element("tr", { className: "rest" }, element("td", { colSpan: 5 }, `+ ${moreProcesses} more`)));
     }
@@ -85,12 +87,20 @@
 
   const unit = (number, text) => (number === null ? "–" : `${number} ${text}`);
 
-  function facts(gpu, { uuid, fan, limit, slowdown, facts: more }) {
+  // Of jobs that run elsewhere too: 6 GPUs on 2 hosts.
+  function jobFacts(jobs) {
+    const { size, link } = gpumon.things;
+    const large = jobs.filter(({ places }) => places.length > 1 || places[0].cards.length > 1);
+    return large.slice(0, MOST_JOBS).map((job) => ["Part of a job", link("job", [job.address], size(job))]);
+  }
+
+  function facts(gpu, { uuid, fan, limit, slowdown, facts: more }, jobs) {
     const { gigabytes } = gpumon;
     const ribbon = document.getElementById(gpu.anchor)?.dataset.r;
     const power = gpu.power === null || limit === null ? unit(gpu.power, "W") : `${gpu.power} / ${limit} W`;
     const found = [
       ["Memory free", gpu.free === null ? "–" : `${gigabytes(gpu.free)} / ${gigabytes(gpu.total)} GB`],
+      ...jobFacts(jobs),
       ...more,
       ["Temperature", gpu.temperature === null || slowdown === null ? unit(gpu.temperature, "°C") : `${gpu.temperature} / ${slowdown} °C`],
       ["Fan", unit(fan, "%")],
@@ -108,13 +118,14 @@
 
   function make(gpu) {
     const known = read(gpu);
+    const jobs = gpumon.things.jobsAt(gpu);
     const parts = [];
     if (known.faults.length) parts.push(element("ul", { className: "health" }, ...known.faults.map(faultItem)));
     if (known.users.length) {
       const rest = known.moreUsers ? [element("li", { className: "rest" }, `+ ${known.moreUsers} more`)] : [];
-      parts.push(element("ul", { className: "users" }, ...known.users.map(userItem), ...rest), table(known));
+      parts.push(element("ul", { className: "users" }, ...known.users.map(userItem), ...rest), table(known, jobs));
     } else parts.push(element("p", {}, known.sentence || "No processes."));
-    return [...parts, facts(gpu, known)];
+    return [...parts, facts(gpu, known, jobs)];
   }
 
   // Users, processes, jobs, UUID and faults, for the search.

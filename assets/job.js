@@ -8,10 +8,9 @@
     const job = things.job(address);
     if (!job) return null;
     const gpus = job.places.flatMap(({ host, cards }) => host.gpus.filter((gpu) => cards.includes(gpu.index)));
-    const hosts = job.places.length;
     const pairs = [
       ["User", ...job.users.flatMap((name, place) => [place ? ", " : "", things.link("user", [name], name)])],
-      ["GPUs", `${gpumon.tallied(gpus)} on ${gpumon.count(hosts, "host")}`],
+      ["GPUs", things.size(job)],
       ["Utilization", things.amount(job.utilization, "%")],
       ["Memory", job.memory === null ? "–" : things.amount(gpumon.gigabytes(job.memory), "GB")],
       ["Started", job.since === null ? "–" : things.when(job.since)],

@@ -3,6 +3,7 @@
   "use strict";
   const TABLES = ".people table, [data-live=usage] table";
   const orders = new Map();
+  let showsAll = false;
   const keyOf = (table) => table.closest("[data-live]")?.dataset.live;
 
   function value(row, { column, isNumber }) {
@@ -21,7 +22,18 @@
     table.tBodies[0].append(...rows);
   }
 
+  // Rows beyond the first are in a template: they cost no layout until they are asked for.
+  function unfold() {
+    const rest = document.getElementById("people-rest");
+    if (!rest) return;
+    showsAll = true;
+    document.querySelector(".people tbody").append(...rest.content.querySelectorAll("tr"));
+    rest.remove();
+    document.getElementById("more-people").closest("p").remove();
+  }
+
   function start() {
+    if (showsAll) unfold();
     for (const table of document.querySelectorAll(TABLES)) {
       gpumon.sorting.prepare(table);
       const order = orders.get(keyOf(table));
@@ -34,9 +46,11 @@
   }
 
   document.addEventListener("click", (event) => {
+    if (event.target.id === "more-people") unfold();
     const head = event.target.closest("thead th");
     const table = head?.closest("table");
     if (!table?.matches(TABLES)) return;
+    if (table.closest(".people")) unfold(); // the first by name may be among them
     orders.set(keyOf(table), gpumon.sorting.choose(head));
     sort(table, orders.get(keyOf(table)));
   });

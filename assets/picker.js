@@ -18,8 +18,10 @@
   }
 
   // Group and words are no part of the rule: they say which hosts and GPUs are asked.
+  const narrowing = () => question.conditions().filter(({ name }) => name === "group" || name === "q");
+
   function among() {
-    const narrow = question.conditions().filter(({ name }) => name === "group" || name === "q");
+    const narrow = narrowing();
     if (!narrow.length) return gpumon.hosts;
     return gpumon.hosts.map((host) => ({ ...host, gpus: question.matching(host, narrow) ?? [] }));
   }
@@ -50,7 +52,7 @@
 
   // 2 x A100 80G on vision-01 by 16:10 at the latest (the job of user3 ends)
   function expected(question) {
-    const found = soonest(gpumon.hosts, question, Date.now() / 1000, oldest());
+    const found = soonest(among(), question, Date.now() / 1000, oldest());
     if (!found) return [];
     const ending = found.gpus.filter((gpu) => !gpu.isOffered);
     const names = [...new Set(ending.flatMap((gpu) => gpu.names))];
@@ -70,7 +72,7 @@
       element("a", { href: `#${host.anchor}`, title: host.name }, host.short),
       element("span", { className: "gpus" }, `: ${gpus.map((gpu) => gpu.index).join(", ")}`),
       element("span", { className: "quiet" }, models),
-      ...(host.slurm ? slurmButtons(host.slurm, gpus.length) : sshButtons(host, gpus)),
+      element("span", { className: "copies" }, ...(host.slurm ? slurmButtons(host.slurm, gpus.length) : sshButtons(host, gpus))),
     );
     if (host.note) made.append(element("span", { className: "quiet note" }, host.note));
     if (tight.length) made.append(element("span", { className: "tight" }, `⚠ ${tight.join(", ")}`));
@@ -87,7 +89,8 @@
       asking.gb ? ` with ${asking.gb} GB` : ""
     }`;
     const closest = nearest?.fits.length ? ` Closest: ${nearest.host.short} with ${nearest.fits.length}.` : "";
-    return element("li", { className: "quiet none" }, `No host has ${wanted} now.${closest}`, ...expected(asking), ...holders(asking), ...usual(asking), ...idle(asking));
+    const where = narrowing().map(({ text }) => text).join(", ");
+    return element("li", { className: "quiet none" }, `No host has ${wanted} now${where && ` (${where})`}.${closest}`, ...expected(asking), ...holders(asking), ...usual(asking), ...idle(asking));
   }
 
   const isLarge = (gpu, mib) => (gpu.total ?? 0) >= mib;
@@ -95,7 +98,7 @@
   // Who has most of what is wanted.
   function holders({ mib, model }) {
     const isWanted = modelMatcher(gpumon.hosts, model);
-    const taken = gpumon.hosts.flatMap((host) => host.gpus).filter((gpu) => (gpu.kind === "busy" || gpu.kind === "held") && isWanted(gpu) && isLarge(gpu, mib));
+    const taken = among().flatMap((host) => host.gpus).filter((gpu) => (gpu.kind === "busy" || gpu.kind === "held") && isWanted(gpu) && isLarge(gpu, mib));
     const counts = new Map();
     for (const name of taken.flatMap((gpu) => gpu.names)) counts.set(name, (counts.get(name) ?? 0) + 1);
     const most = [...counts].sort((one, two) => two[1] - one[1] || gpumon.byName(one[0], two[0])).slice(0, FIRST);
@@ -107,8 +110,9 @@
     return named.length ? [...named, "."] : [];
   }
 
-  // From the last weeks, where the page has them.
+  // From the last weeks, where the page has them: of all GPUs of a model, whatever their group.
   function usual({ model }) {
+    if (narrowing().length) return [];
     const isWanted = modelMatcher(gpumon.hosts, model);
     const wanted = new Set(gpumon.hosts.flatMap((host) => host.gpus.filter(isWanted).map((gpu) => gpu.model)));
     const hour = gpumon.usual?.((name) => wanted.has(name));
@@ -118,7 +122,7 @@
   // Who could be asked: GPUs of the wanted kind that are held and do nothing.
   function idle({ mib, model }) {
     const isWanted = modelMatcher(gpumon.hosts, model);
-    const held = gpumon.hosts
+    const held = among()
       .flatMap((host) => host.gpus)
       .filter((gpu) => gpu.kind === "held" && isWanted(gpu) && isLarge(gpu, mib));
     const named = held.slice(0, FIRST).flatMap((gpu, place) => [

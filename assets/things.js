@@ -31,6 +31,14 @@
   });
   const jobs = () => (read().jobs ?? []).map(toJob);
 
+  const jobsAt = ({ host, index }) => jobs().filter((one) => one.places.some((there) => there.host === host && there.cards.includes(index)));
+
+  // 6 GPUs on 2 hosts
+  function size({ places }) {
+    const gpus = places.flatMap(({ host, cards }) => host.gpus.filter((gpu) => cards.includes(gpu.index)));
+    return `${gpumon.tallied(gpus)} on ${gpumon.count(places.length, "host")}`;
+  }
+
   // A job without an id is called by the minute of its start, which differs a little from run to run.
   function job(address) {
     const all = jobs();
@@ -137,5 +145,5 @@
   }
 
   gpumon.on("update", () => (data = null));
-  gpumon.things = { read, jobs, job, when, link, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
+  gpumon.things = { read, jobs, jobsAt, size, job, when, link, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
 })();

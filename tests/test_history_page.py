@@ -22,7 +22,7 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import reading as open_history
 from tests.browser import OpenPage
-from tests.builders import busy_gpu, failed, gpu, process, reading
+from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.test_history import START, Lab, held_gpu
 from tests.test_page_axe import violations
 
@@ -139,6 +139,25 @@ def test_a_silent_host_shows_its_last_cards_which_count_nowhere(lab: Lab) -> Non
     assert page.attention[0].text == "down 2 h · timeout"
     assert (host.cards, page.models, page.headline.text) == ((), (), "No host answered")
     assert json.loads(page.history.data if page.history else "")["gpus"] == [[]]
+
+
+def test_the_slices_of_a_silent_host_are_in_the_card_of_their_gpu(lab: Lab, open_page: OpenPage) -> None:
+    cut = gpu(0, mig_mode=True, utilization=None, slices=slices(2, 1))
+    runs(lab, range(0, 30, 5), reading("node1", [cut, gpu(1)]))
+    runs(lab, range(30, 160, 5), failed("node1"))
+    view = page_at(lab, 150, failed("node1"))
+    assert [card.index for card in view.hosts[0].last_cards] == ["0:0", "0:1", "1"]
+    opened = open_page(render_page(view), at=START + timedelta(minutes=150))
+    cards = opened.page.locator(".card.past")
+    expect(cards).to_have_count(2)
+    expect(cards.first).to_contain_text("A100 80G")
+    expect(cards.first).to_contain_text("2 h ago")
+    expect(cards.first.locator(".slice")).to_have_count(2)
+    expect(cards.first.locator(".slice").first).to_have_attribute(
+        "title", re.compile("^slice 0, 1g.10gb: was (free|busy)")
+    )
+    assert len(set(cards.evaluate_all("all => all.map((card) => card.offsetHeight)"))) == 1
+    assert opened.problems == []
 
 
 # Idle holders

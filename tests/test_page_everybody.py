@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import OpenPage
-from tests.builders import busy_gpu, gpu, host_config, reading
+from tests.builders import busy_gpu, failed, gpu, host_config, reading
 from tests.labs import lab, page_of
 
 
@@ -119,6 +119,62 @@ def test_the_kiosk_is_read_from_five_metres(open_page: OpenPage) -> None:
     assert tiles
     assert cards
     assert tiles["y"] < cards["y"]
+
+
+def test_the_kiosk_shows_whole_rows_and_turns_to_every_host(open_page: OpenPage) -> None:
+    names = [f"n{number}" for number in range(9)]
+    readings = [reading(name, [gpu(index) for index in range(8)]) for name in names]
+    page = open_page(
+        page_of(readings, hosts=tuple(map(host_config, names))), viewport={"width": 1920, "height": 1080}
+    ).page
+    page.goto(page.url + "?kiosk")
+    whole = """() => [...document.querySelectorAll('.host')].filter((host) => host.checkVisibility({ visibilityProperty: true }))
+        .map((host) => [host.id, host.getBoundingClientRect()])
+        .filter(([, box]) => box.bottom > 0 && box.top < innerHeight)
+        .map(([id, box]) => [id, box.top >= -1 && box.bottom <= innerHeight + 1])"""
+    seen = set()
+    for _ in range(12):
+        shown = page.evaluate(whole)
+        assert all(is_whole for _, is_whole in shown)
+        seen |= {host for host, _ in shown}
+        page.evaluate("gpumon.kiosk.turn()")
+    assert seen == {f"host-{name}" for name in names}
+
+
+def test_on_a_tablet_the_masthead_is_one_line_and_hosts_of_a_group_stand_below_each_other(
+    open_page: OpenPage,
+) -> None:
+    names = [f"n{number}" for number in range(12)]
+    readings = [reading(name, [gpu(index) for index in range(8)]) for name in names]
+    hosts = tuple(host_config(name, group="vision") for name in names)
+    page = open_page(page_of(readings, hosts=hosts, refresh=60), viewport={"width": 768, "height": 1024}).page
+    title, tools = (page.locator(one).bounding_box() for one in (".masthead h1", ".masthead .tools"))
+    assert title
+    assert tools
+    assert abs(title["y"] - tools["y"]) < 8
+    lefts = page.locator(".strip a").evaluate_all(
+        "all => all.map((one) => Math.round(one.getBoundingClientRect().left))"
+    )
+    label = page.locator(".strip b").bounding_box()
+    assert label
+    assert lefts.count(min(lefts)) > 1
+    assert min(lefts) >= label["x"] + label["width"]
+
+
+def test_hosts_of_one_row_begin_at_one_height(open_page: OpenPage) -> None:
+    page = open_page(page_of([failed("node1"), failed("node2")])).page
+    tops = page.locator(".host").evaluate_all("all => all.map((one) => one.querySelector('h2').offsetTop)")
+    assert tops[0] == tops[1]
+
+
+def test_on_a_phone_health_says_what_to_do_without_scrolling_aside(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab()), viewport={"width": 390, "height": 844}).page
+    page.goto(f"{page.url}#health")
+    for words in page.locator(":is(.down, .faults) .words").all():
+        box = words.bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
 
 
 def test_answers_cards_strip_and_tiles_follow_one_question(open_page: OpenPage) -> None:

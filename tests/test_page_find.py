@@ -394,6 +394,18 @@ def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> N
     expect(page.locator("#thing h2")).to_have_text("alice")
 
 
+def test_when_nothing_fits_in_a_group_or_for_words_those_are_named_who_hold_that(page: Page) -> None:
+    page.get_by_label("GPUs", exact=True).first.fill("8")
+    page.locator("#find [name=group]").select_option("teaching")
+    assert answers(page) == ["No host has 8 free GPUs now (group teaching). Most is held by mia (1)."]
+    page.locator("#find [name=group]").select_option("")
+    page.locator("#find [name=q]").fill("node2")
+    assert answers(page) == [
+        "No host has 8 free GPUs now (“node2”). Closest: node2 with 1. Most is held by alice (1), bob (1)."
+        " Held idle: node2 GPU 2 (bob)"
+    ]
+
+
 def test_on_plain_http_copying_works_without_the_clipboard_api(open_page: OpenPage) -> None:
     page = open_page(page_of(lab()), permissions=["clipboard-read", "clipboard-write"]).page
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")

@@ -50,6 +50,15 @@ def test_a_link_to_a_tab_opens_it_with_the_masthead_in_sight(open_page: OpenPage
     expect(page.locator("h1")).to_be_in_viewport()
 
 
+def test_a_link_to_a_tab_of_a_stale_page_begins_at_its_top(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab()), at=NOW + timedelta(days=3), viewport={"width": 390, "height": 600}).page
+    address = page.url
+    page.goto("about:blank")
+    page.goto(f"{address}#health")
+    expect(page.locator(".banner")).to_be_visible()
+    assert page.evaluate("scrollY") == 0
+
+
 def test_the_search_stays_in_the_address_from_tab_to_tab(open_page: OpenPage) -> None:
     page = open_page(page_of(lab())).page
     page.get_by_role("searchbox").fill("node2")

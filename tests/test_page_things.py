@@ -20,6 +20,7 @@ from gpumon_static.config.settings import Config, PathsConfig
 from gpumon_static.model import Disk, Fault, HostReading, Machine
 from gpumon_static.publish.page import records
 from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.tabs.people import MOST_PEOPLE
 from gpumon_static.publish.page.things_data import MOST_LETTERS
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history import timelines
@@ -133,13 +134,40 @@ def test_page_and_survey_have_the_same_jobs(kept: tuple[Config, timelines.Past])
     assert [(short, gpus) for _, short, gpus in first.places] == [("vision-01", "0, 1"), ("vision-02", "0")]
 
 
-def test_a_card_says_that_it_is_part_of_a_job(kept: tuple[Config, timelines.Past]) -> None:
-    facts = [
-        [fact.value for fact in card.tooltip.facts if fact.label == "Part of a job"]
-        for host in page_of(kept).hosts
-        for card in host.cards
-    ]
-    assert facts == [["3 GPUs on 2 hosts"], ["3 GPUs on 2 hosts"], [], ["3 GPUs on 2 hosts"], []]
+def test_a_tooltip_leads_to_the_job_and_to_its_user_by_keyboard(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    page = opened(open_page, kept, "now")
+    page.locator("#host-vision-01\\:0").focus()
+    tip = page.locator("#tip")
+    fact = tip.locator("dl div", has_text="Part of a job")
+    expect(fact).to_contain_text("3 GPUs on 2 hosts")
+    reached = []
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.closest('#tip') && document.activeElement.hash"))
+    assert reached[:4] == ["#gpu/vision-01/0", "#user/jonas", "#user/jonas", "#job/slurm:8841"]
+    assert "#job/slurm:8841" in reached[4:]
+    fact.get_by_role("link").click()
+    expect(page.locator("#thing-title")).to_have_text("python3 · slurm:8841")
+    page.go_back()
+    page.locator("#host-vision-01\\:2").focus()
+    expect(tip).to_contain_text("jupyter")
+    expect(tip).not_to_contain_text("Part of a job")
+
+
+def test_hosts_and_users_are_links_in_the_tables_of_people_and_health(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    page = opened(open_page, kept, "people")
+    page.locator(".people tr", has_text="jonas").get_by_role("link", name="vision-02").click()
+    expect(page.locator("#thing-title")).to_have_text("vision-02")
+    page.goto(page.url.replace("#host/vision-02", "#health"))
+    page.locator(".idle").get_by_role("link", name="mira").click()
+    expect(page.locator("#thing-title")).to_have_text("mira")
+    page.go_back()
+    page.locator(".drivers").get_by_role("link", name="vision-02").click()
+    expect(page.locator("#thing-title")).to_have_text("vision-02")
 
 
 def test_a_job_opens_by_its_address(open_page: OpenPage, kept: tuple[Config, timelines.Past]) -> None:
@@ -167,6 +195,40 @@ def test_a_link_to_a_job_of_the_minute_before_is_still_valid(open_page: OpenPage
     )
     assert page.evaluate("gpumon.things.job('alice,train,tomorrow')") is None
     assert page.evaluate("gpumon.things.job('bob,train,2025-11-14T08:10Z')") is None
+
+
+# Many users
+
+
+def test_users_beyond_the_first_are_shown_on_demand_and_sorted_with_the_others(open_page: OpenPage) -> None:
+    busy = [busy_gpu(n, processes=(process(n, user=f"u{n:03}"),)) for n in range(MOST_PEOPLE + 30)]
+    view = build_page([reading("n1", busy)], config("n1"), READ_AT)
+    text = render_page(view)
+    opened = open_page(text, at=READ_AT)
+    page = opened.page
+    rows = page.locator(".people tbody tr")
+    page.goto(f"{page.url}#people")
+    expect(rows).to_have_count(MOST_PEOPLE)
+    expect(page.locator(".people tfoot")).to_contain_text("230 users")
+    page.get_by_role("button", name="+ 30 more users").click()
+    expect(rows).to_have_count(MOST_PEOPLE + 30)
+    page.locator(".people tr", has_text="u229").get_by_role("link", name="u229").click()
+    expect(page.locator("#thing-title")).to_have_text("u229")
+    page.reload()
+    page.goto(f"{page.url.split('#')[0]}#people")
+    page.locator(".people th", has_text="User").first.click()
+    page.locator(".people th", has_text="User").first.click()
+    expect(rows.first).to_contain_text("u229")
+    assert opened.problems == []
+
+
+def test_without_javascript_a_sentence_says_where_the_other_users_are(open_page: OpenPage) -> None:
+    busy = [busy_gpu(n, processes=(process(n, user=f"u{n:03}"),)) for n in range(MOST_PEOPLE + 1)]
+    text = render_page(build_page([reading("n1", busy)], config("n1"), READ_AT))
+    page = open_page(text, java_script_enabled=False).page
+    expect(page.locator(".people tbody tr")).to_have_count(MOST_PEOPLE)
+    expect(page.locator(".people .told")).to_have_text("+ 1 more user, in gpus.json.", use_inner_text=True)
+    expect(page.locator(".people .told a")).to_be_visible()
 
 
 # Hosts and users

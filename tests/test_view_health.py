@@ -12,6 +12,7 @@ from gpumon_static.model import GONE, Disk, Fault, Gpu, Machine
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.records import Card, Page
 from gpumon_static.publish.page.view import build_page
+from gpumon_static.rules import RULES, Severity
 from tests.builders import NOW, busy_gpu, config, gpu, host_config, process, reading, slices
 
 ECC = Fault("ecc-errors", "uncorrected: 5 in DRAM")
@@ -40,6 +41,26 @@ def test_a_fault_is_on_the_card_in_the_tooltip_and_on_top() -> None:
     assert "could not be corrected" in sick.tooltip.faults[0].explanation
     html = render_page(page)
     assert html.count('card-fault"><i class="icon i-failed"></i>ECC errors +1') == 1
+
+
+def test_each_fault_in_health_says_what_to_do() -> None:
+    sick = [gpu(n, faults=(Fault(name, "x"),)) for n, name in enumerate(sorted(RULES))]
+    readings = [reading("node1", sick), reading("node2", [gpu()], warning="something is odd")]
+    page = build_page(readings, config(host_config("node1", gpus=len(sick) + 1), "node2"), NOW)
+    rows = page.health.faults if page.health else ()
+    assert {row.word for row in rows if not row.gpu} == {
+        f"1 of {len(sick) + 1} GPUs missing",
+        "something is odd",
+    }
+    marked = [rule for rule in RULES.values() if rule.severity is Severity.FAULT]
+    assert len(rows) == len(marked) + 2
+    assert [row.word for row in rows if not row.action] == []
+    ecc = next(row for row in rows if row.word.startswith("ECC"))
+    assert "reset" in ecc.action
+    assert "could not be corrected" in ecc.explanation
+    text = render_page(page)
+    assert ecc.action in text
+    assert ecc.explanation in text
 
 
 def test_a_lab_without_persistence_mode_is_not_amber() -> None:

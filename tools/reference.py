@@ -129,10 +129,15 @@ def statuses() -> str:
 
 def health_rules() -> str:
     rows = (
-        [f"`{rule.name}`", rule.word if rule.severity is Severity.FAULT else "(notice)", rule.seen_in]
+        [
+            f"`{rule.name}`",
+            rule.word if rule.severity is Severity.FAULT else "(notice)",
+            rule.seen_in,
+            rule.action,
+        ]
         for rule in RULES.values()
     )
-    return table(("rule", "word on the card", "recognised by"), rows)
+    return table(("rule", "word on the card", "recognised by", "what to do"), rows)
 
 
 def csv_columns() -> str:

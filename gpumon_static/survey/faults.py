@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static import rules
 from gpumon_static.collect.probe import framing
@@ -21,6 +21,15 @@ DETAIL_LETTERS = 96
 CLOCK_TOLERANCE_S = 30
 ON_ITS_GPU = {"lost", "inforom"}
 """Rules whose line of nvidia-smi is not repeated for the host."""
+READ_THE_LOG = "Look into the kernel log of the host (dmesg), and at what nvidia-smi prints there."
+
+
+class HostFault(NamedTuple):
+    """Of a host as a whole."""
+
+    words: str
+    action: str
+    """What to do about it."""
 
 
 def without(readings: Iterable[HostReading], ignored: Collection[str]) -> list[HostReading]:
@@ -49,13 +58,14 @@ def missing_gpus(host: HostConfig, reading: HostReading, ignored: Collection[str
     return max(0, host.gpus - len(reading.gpus))
 
 
-def host_faults(host: HostConfig, reading: HostReading, ignored: Collection[str]) -> list[str]:
+def host_faults(host: HostConfig, reading: HostReading, ignored: Collection[str]) -> list[HostFault]:
     told = []
     if missing := missing_gpus(host, reading, ignored):
-        told.append(f"{missing} of {count(host.gpus or 0, 'GPU')} missing")
+        words = f"{missing} of {count(host.gpus or 0, 'GPU')} missing"
+        told.append(HostFault(words, rules.action("gpus-missing")))
     on_a_gpu = any(fault.rule in ON_ITS_GPU for gpu in reading.gpus for fault in gpu.faults)
     if reading.warning and not on_a_gpu:
-        told.append(reading.warning)
+        told.append(HostFault(reading.warning, READ_THE_LOG))
     return told
 
 

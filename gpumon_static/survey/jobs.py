@@ -102,14 +102,6 @@ class Jobs:
 
     def __init__(self, found: Iterable[Job]) -> None:
         self.all = tuple(sorted(found, key=lambda job: (-len(job.places), job.users, job.address)))
-        self._by_place: dict[JobPlace, list[Job]] = defaultdict(list)
-        for job in self.all:
-            for place in job.places:
-                self._by_place[place].append(job)
-
-    def at(self, host: str, index: str) -> Sequence[Job]:
-        """Those with a process on that GPU or slice, or to which Slurm has given it; largest first."""
-        return self._by_place.get(JobPlace(host, index), ())
 
     def of(self, user: str) -> list[Job]:
         return [job for job in self.all if user in job.users]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process
 from gpumon_static.rules import marked
-from gpumon_static.survey.faults import host_faults, without
+from gpumon_static.survey.faults import HostFault, host_faults, without
 from gpumon_static.survey.privacy import Tier, veil, veil_report
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
 from gpumon_static.survey.slurm.nodes import closed_words
@@ -101,11 +101,16 @@ class SurveyedHost:
     config: HostConfig
     reading: HostReading | None
     """None for a host that no fetch has asked yet, and for one that is not in use."""
-    faults: tuple[str, ...]
-    """Of the host as a whole, in words."""
+    found: tuple[HostFault, ...]
+    """Faults of the host as a whole."""
     busy: BusyConfig
     state: str | None = None
     """Of a host that is not in use: planned, maintenance or retired."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """In words."""
+        return tuple(fault.words for fault in self.found)
 
     @property
     def has_failed(self) -> bool:

@@ -23,7 +23,6 @@ from gpumon_static.times import duration, utc_text
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
     from gpumon_static.model import Gpu, Process
-    from gpumon_static.survey.jobs import Job, Jobs
     from gpumon_static.survey.owners import Owner
     from gpumon_static.survey.survey import Place, SurveyedHost
 
@@ -37,11 +36,11 @@ KIND_OF = {
 }
 
 
-def build_cards(host: SurveyedHost, anchor: str, tier: Tier, jobs: Jobs) -> tuple[Card, ...]:
-    return tuple(_card(host, anchor, place, tier, jobs.at(host.name, place.index)) for place in host.places())
+def build_cards(host: SurveyedHost, anchor: str, tier: Tier) -> tuple[Card, ...]:
+    return tuple(_card(host, anchor, place, tier) for place in host.places())
 
 
-def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Sequence[Job]) -> Card:
+def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier) -> Card:
     gpu, mig = place.gpu, place.mig
     owners = by_owner(place.working)
     longest = _longest(place.working)
@@ -54,7 +53,7 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, jobs: Seque
         utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
         memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
         holder=_holder(place, tier, host.busy, owners, longest),
-        tooltip=build_tooltip(gpu, place.cut, tier, host.busy, jobs),
+        tooltip=build_tooltip(gpu, place.cut, tier, host.busy),
         numbers=_numbers(place, owners, longest),
         fault=_fault(gpu) if gpu.faults else "",
         shared=SHARED if gpu.memory_shared else "",

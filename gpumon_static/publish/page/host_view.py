@@ -23,7 +23,6 @@ from gpumon_static.publish.page.records import (
 )
 from gpumon_static.publish.page.words import memory_of, moment, percent, share
 from gpumon_static.survey.faults import fault_words
-from gpumon_static.survey.jobs import Jobs
 from gpumon_static.survey.offers import against_host, can_paste, load_per_cpu, ram_free_mib
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.totals import total
@@ -65,15 +64,15 @@ class Frame:
     survey: Survey
     usual_drivers: Mapping[str, str] = field(default_factory=dict)
     past: PastView | None = None
-    jobs: Jobs = Jobs(())
 
 
 def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
     reading, tier, past = host.reading, frame.survey.tier, frame.past
-    cards = build_cards(host, anchor, tier, frame.jobs)
+    cards = build_cards(host, anchor, tier)
     cards = past.dressed(host.name, cards) if past else cards
     boxes = build_boxes(host.gpus, anchor, cards)
     last_cards = past.last_cards(host.name) if past and reading and not reading.ok else ()
+    last_boxes = past.last_boxes(host.name, last_cards) if past else ()
     name, domain = split_name(host.name)
     # A note is free text and may name users.
     note = host.config.note if tier is Tier.NAMES else None
@@ -96,8 +95,9 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         cards=cards,
         boxes=boxes,
         notice=None if cards else _notice(host, past.down_for(host.name) if past else ""),
-        columns=min(len(boxes) or len(last_cards), WIDEST) or NOTICE_COLUMNS,
+        columns=min(len(boxes) or len(last_boxes), WIDEST) or NOTICE_COLUMNS,
         last_cards=last_cards,
+        last_boxes=last_boxes,
     )
 
 

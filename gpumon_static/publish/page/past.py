@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gpumon_static.publish.page.records import Bar, Card, IdleRow, Kind, LastCard, Since
+from gpumon_static.publish.page.records import Bar, Card, IdleRow, Kind, LastCard, LastCut, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
 from gpumon_static.store.history.timelines import RIBBON_S, SLOT_S, GpuPast, Past, Span, runs
@@ -125,6 +126,21 @@ class PastView:
             if index not in cut
         )
 
+    def last_boxes(self, host: str, cards: Iterable[LastCard]) -> tuple[LastCard | LastCut, ...]:
+        """Those cards with slices in that of their GPU."""
+        boxes: list[LastCard | LastCut] = []
+        for index, together in groupby(cards, key=lambda card: card.index.partition(":")[0]):
+            there = tuple(together)
+            if there[0].index == index:
+                boxes += there
+                continue
+            newest = max((self._by_host[host][card.index] for card in there), key=lambda gpu: gpu.known_at)
+            boxes.append(LastCut(index, short_model(newest.model), self._ago(newest), there))
+        return tuple(boxes)
+
+    def _ago(self, gpu: GpuPast) -> str:
+        return f"{duration(self.past.now - gpu.known_at)} ago"
+
     def _last_card(self, index: str, gpu: GpuPast) -> LastCard:
         return LastCard(
             index=index,
@@ -133,8 +149,9 @@ class PastView:
             utilization=Bar(share(gpu.utilization, 100), percent(gpu.utilization)),
             memory=Bar(share(gpu.memory, gpu.memory_total), memory_of(gpu.memory, gpu.memory_total)),
             holder=self.people(gpu.users),
-            age=f"{duration(self.past.now - gpu.known_at)} ago",
+            age=self._ago(gpu),
             ribbon=self.ribbon(gpu.spans),
+            profile=gpu.profile or "",
         )
 
     def people(self, users: tuple[str, ...]) -> str:
@@ -173,6 +190,7 @@ class PastView:
             idle=duration(idle_s),
             idle_s=idle_s,
             message=message,
+            users=tuple((self.who(user), bool(user)) for user in gpu.users) if self.who else (),
         )
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
@@ -39,6 +39,11 @@ class Kind(StrEnum):
 
 
 TAKEN_KINDS = (Kind.BUSY, Kind.HELD)
+
+
+def _abreast(slices: Sequence[object]) -> int:
+    """Columns of the slices of a card, which has two lines for them."""
+    return min(-(-len(slices) // 2), MOST_SLICES_ABREAST)
 
 
 def _levels(utilization: int | None, memory: int | None) -> str:
@@ -182,10 +187,26 @@ class LastCard:
     holder: str
     age: str
     ribbon: str
+    profile: str = ""
+    """Of a slice."""
 
     @property
     def levels(self) -> str:
         return _levels(self.utilization.percent, self.memory.percent)
+
+
+@dataclass(frozen=True, slots=True)
+class LastCut:
+    """A GPU that was cut into slices when its host fell silent."""
+
+    index: str
+    model: str
+    age: str
+    slices: tuple[LastCard, ...]
+
+    @property
+    def columns(self) -> int:
+        return _abreast(self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +296,7 @@ class CutGpu:
 
     @property
     def columns(self) -> int:
-        """Of its slices, which have two lines."""
-        return min(-(-len(self.slices) // 2), MOST_SLICES_ABREAST)
+        return _abreast(self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +366,8 @@ class HostView:
     """How its reading was made, where that is not as usual: what was left out of it."""
     gpu_faults: tuple[Attention, ...] = ()
     last_cards: tuple[LastCard, ...] = ()
+    last_boxes: tuple[LastCard | LastCut, ...] = ()
+    """The same as they stand on the page: slices in the card of their GPU."""
     """Of a host that does not answer; they count nowhere."""
     page: str = ""
     """The file with its cards, where that is another one; then `kinds` has how they look, and no more."""
@@ -420,14 +442,24 @@ class Person:
     processes: int
     where: str
     """node1: 0, 1; node2: 3"""
+    places: tuple[tuple[str, str, str], ...] = ()
+    """The same as parts: host, its short name, and its GPUs."""
+    more_hosts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class People:
     rows: tuple[Person, ...]
+    """All of them; a page shows the first, and has the rest for the browser."""
     total: Person
     count: int
     """Of those rows that are users: what an ended process holds belongs to none."""
+    first: tuple[Person, ...] = ()
+    rest: tuple[Person, ...] = ()
+
+    @property
+    def left_out(self) -> int:
+        return len(self.rows) - len(self.first) - len(self.rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +492,8 @@ class IdleRow:
     idle_s: int
     message: str | None
     """A polite one, to copy."""
+    users: tuple[tuple[str, bool], ...] = ()
+    """Who holds it, and whether that is the name of a user; empty where the page shows no names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,9 @@ class FaultLine:
     anchor: str
     word: str
     explanation: str
+    """What it means."""
+    action: str
+    """What to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,9 @@ class DriverRow:
     group: str
     hosts: int
     named: str
+    names: tuple[str, ...] = ()
+    """The same as a list; `more`: how many it leaves out."""
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

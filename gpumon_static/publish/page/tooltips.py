@@ -12,7 +12,6 @@ from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process
 from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Tooltip, UserRow
 from gpumon_static.publish.page.words import memory
-from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.owners import USER_LETTERS, Owner, by_owner, owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.state import Slice, ghost_mib, gone_mib
@@ -21,13 +20,10 @@ from gpumon_static.text import DASH, clip, count
 MOST_ROWS = 10
 SHARED = "shared with the CPU"
 TEXT_LETTERS = 96
-MOST_JOBS = 3
 LINE_LETTERS = 200
 
 
-def build_tooltip(
-    gpu: Gpu, cut: Slice | None, tier: Tier, busy: BusyConfig, jobs: Sequence[Job] = ()
-) -> Tooltip:
+def build_tooltip(gpu: Gpu, cut: Slice | None, tier: Tier, busy: BusyConfig) -> Tooltip:
     mig = cut.mig if cut else None
     processes = mig.processes if mig else gpu.processes
     owners = by_owner(processes) if processes else []
@@ -48,7 +44,6 @@ def build_tooltip(
         power_limit_w=gpu.power_limit_w,
         temperature_limit_c=gpu.temperature_limit_c,
         facts=(
-            *_job_facts(jobs),
             *_slurm_facts(gpu, tier),
             *_own_number(gpu),
             *_slice_facts(gpu, mig, tier),
@@ -108,11 +103,6 @@ def _no_processes(gpu: Gpu) -> str:
     if not gpu.processes_known:
         return "The driver gives no list of processes here."
     return "No processes."
-
-
-def _job_facts(jobs: Sequence[Job]) -> list[Fact]:
-    """Of jobs that run elsewhere too."""
-    return [Fact("Part of a job", job.size) for job in jobs[:MOST_JOBS] if len(job.places) > 1]
 
 
 def _own_number(gpu: Gpu) -> list[Fact]:

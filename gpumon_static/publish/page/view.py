@@ -103,7 +103,7 @@ def make_ready(
 def page_of(whole: Whole) -> Page:
     survey, history = whole.survey, whole.history
     jobs = find_jobs(survey)
-    frame = Frame(survey, whole.drivers, history, jobs)
+    frame = Frame(survey, whole.drivers, history)
     views = [build_host(host, whole.anchors[host.name], frame) for host in survey.hosts]
     shown_history = (
         build_history(history, views, everything=not whole.spec.groups and not whole.is_part)

@@ -57,6 +57,7 @@ def extract(page: Page, part: Part) -> Extract:
                 view,
                 cards=(),
                 last_cards=(),
+                last_boxes=(),
                 meters=(),
                 machine=(),
                 software=(),

@@ -21,7 +21,7 @@ from gpumon_static.publish.page.thing_records import (
     UpkeepRow,
 )
 from gpumon_static.publish.page.words import memory_of, share
-from gpumon_static.survey.faults import outdated_probe, wrong_clock
+from gpumon_static.survey.faults import HostFault, outdated_probe, wrong_clock
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.text import DASH, clip, natural_key
@@ -39,6 +39,7 @@ MOST_ROWS = 200
 MOST_EVENTS_SHOWN = 50
 MOST_NAMED = 6
 TEXT_LETTERS = 160
+REOPEN = "When it is ready again: scontrol update nodename=NODE state=resume."
 
 
 def build_health(
@@ -98,8 +99,8 @@ def _down(views: Iterable[HostView], past: PastView | None) -> Iterator[DownRow]
 
 def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterator[FaultLine]:
     for host, view in zip(hosts, views, strict=True):
-        for words in view.faults:
-            yield FaultLine(host.name, "", view.anchor, words, "")
+        for words, action in _of_host(host):
+            yield FaultLine(host.name, "", view.anchor, clip(words, TEXT_LETTERS), "", action)
         for gpu in host.gpus:
             for fault in rules.marked(gpu.faults):
                 detail = f" ({clip(fault.detail, TEXT_LETTERS)})" if fault.detail else ""
@@ -108,8 +109,15 @@ def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterato
                     str(gpu.index),
                     f"{view.anchor}:{gpu.index}",
                     f"{rules.word(fault.rule)}{detail}",
-                    rules.explanation(fault.rule),
+                    rules.meaning(fault.rule),
+                    rules.action(fault.rule),
                 )
+
+
+def _of_host(host: SurveyedHost) -> Iterator[HostFault]:
+    if host.slurm_words:
+        yield HostFault(host.slurm_words, REOPEN)
+    yield from host.found
 
 
 def _drivers(hosts: Iterable[SurveyedHost]) -> Iterator[DriverRow]:
@@ -123,9 +131,9 @@ def _drivers(hosts: Iterable[SurveyedHost]) -> Iterator[DriverRow]:
         if len({version for version, _ in versions}) < 2:
             continue
         for (version, cuda), names in sorted(versions.items(), key=lambda item: natural_key(item[0][0])):
-            more = f" + {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            named = ", ".join(names[:MOST_NAMED]) + more
-            yield DriverRow(clip(version, 24), clip(cuda, 24), group, len(names), named)
+            shown, more = tuple(names[:MOST_NAMED]), max(0, len(names) - MOST_NAMED)
+            named = ", ".join(shown) + (f" + {more} more" if more else "")
+            yield DriverRow(clip(version, 24), clip(cuda, 24), group, len(names), named, shown, more)
 
 
 def _disks(hosts: Iterable[SurveyedHost]) -> list[DiskRow]:

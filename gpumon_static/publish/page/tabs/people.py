@@ -15,8 +15,12 @@ from gpumon_static.text import split_name
 if TYPE_CHECKING:
     from gpumon_static.model import HostReading, Process
 
-MOST_HOSTS = 12
+MOST_HOSTS = 8
 """Named in one row; the rest is counted."""
+MOST_PEOPLE = 200
+"""Rows of the table; the browser has the others, and without JavaScript gpus.json."""
+MOST_LISTED = 1000
+"""Rows that the page has at all."""
 
 
 @dataclass
@@ -42,7 +46,13 @@ def build_people(readings: Iterable[HostReading]) -> People:
     rows = [_row(name, is_name, one) for (name, is_name), one in held.items()]
     rows.sort(key=lambda row: (-row.gpus, -row.memory_mib, row.name))
     count = sum(who.is_somebody for who in held)
-    return People(tuple(rows), _row("Total", False, total), count)
+    return People(
+        rows=tuple(rows),
+        total=_row("Total", False, total),
+        count=count,
+        first=tuple(rows[:MOST_PEOPLE]),
+        rest=tuple(rows[MOST_PEOPLE:MOST_LISTED]),
+    )
 
 
 def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[Process]]]:
@@ -56,10 +66,13 @@ def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[Pro
             for index, processes in shown:
                 working = [p for p in processes if not p.is_graphics_only]
                 if working:
-                    yield split_name(reading.host)[0], index, working
+                    yield reading.host, index, working
 
 
 def _row(name: str, is_name: bool, held: _Held) -> Person:
+    places = _places(held.cards)
+    named, more = places[:MOST_HOSTS], max(0, len(places) - MOST_HOSTS)
+    words = [f"{short}: {gpus}" for _, short, gpus in named] + ([f"+ {more} more"] if more else [])
     return Person(
         name=name,
         is_name=is_name,
@@ -67,14 +80,14 @@ def _row(name: str, is_name: bool, held: _Held) -> Person:
         memory=memory(held.memory_mib),
         memory_mib=held.memory_mib,
         processes=held.processes,
-        where=_where(held.cards),
+        where="; ".join(words),
+        places=named,
+        more_hosts=more,
     )
 
 
-def _where(cards: Iterable[tuple[str, str]]) -> str:
+def _places(cards: Iterable[tuple[str, str]]) -> tuple[tuple[str, str, str], ...]:
     by_host: dict[str, list[str]] = {}
     for host, index in cards:
         by_host.setdefault(host, []).append(index)
-    named = [f"{host}: {listed(indexes)}" for host, indexes in list(by_host.items())[:MOST_HOSTS]]
-    more = len(by_host) - len(named)
-    return "; ".join(named) + (f"; + {more} more" if more > 0 else "")
+    return tuple((host, split_name(host)[0], listed(indexes)) for host, indexes in by_host.items())
