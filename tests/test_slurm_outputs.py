@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,26 +21,31 @@ from gpumon_static.publish.exports.metrics import metrics_prom
 from gpumon_static.publish.page.data import page_data
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
+from gpumon_static.publish.reports.supply import SupplyReport, SupplySection, render_supply
 from gpumon_static.store.events import EventMemory
-from gpumon_static.store.history import questions
+from gpumon_static.store.history import questions, timelines
 from gpumon_static.store.history.database import reading as reading_history
 from gpumon_static.store.history.database import writing
-from gpumon_static.store.history.record import add
+from gpumon_static.store.history.record import add, record
+from gpumon_static.store.history.supply import supply
 from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.jobs import find_jobs
+from gpumon_static.survey.names import short_model
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.sightings import sightings
 from gpumon_static.survey.slurm.demand import demand_lines, idle_lines
 from gpumon_static.survey.slurm.nodes import closed_words
 from gpumon_static.survey.slurm.when import estimates
+from gpumon_static.survey.supply import SupplyRow, supply_rows
 from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal import reports
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
+from gpumon_static.terminal.supply import supply_report
 from tests.browser import OpenPage
-from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process
+from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process, slices
 from tests.builders import reading as a_reading
 
 NODE = NodeState("gpu-1", "MIXED", None, True, "a100")
@@ -284,6 +291,99 @@ def test_without_slurm_the_report_shows_no_such_columns() -> None:
     report = reports.users_report([questions.UserUse("alice", None, 3600, 0, 50.0)], None)
     assert [column.is_shown for column in report.columns[-2:]] == [False, False]
     assert report.rows[0][-2:] == (None, None)
+
+
+class SupplyOf:
+    """Four hours of a lab, with an hour between two runs, as the ways to see its supply have it."""
+
+    def __init__(self, data: Path, *cards: Gpu) -> None:
+        made = config("a")
+        self.config = replace(
+            made, paths=replace(made.paths, data=data), site=replace(made.site, interval=3600)
+        )
+        for hour in range(5):
+            when = READ_AT + timedelta(hours=hour)
+            seen = sightings([a_reading("a", cards, fetched_at=when)], self.config.busy)
+            record(self.config, seen, when, pytest.fail, short_model=short_model)
+        self.now = READ_AT + timedelta(hours=4)
+
+    def row(self) -> SupplyRow:
+        asked = questions.Period(int(READ_AT.timestamp()), int(self.now.timestamp()))
+        with reading_history(self.config.history_path) as connection:
+            (row,) = supply_rows(supply(connection, asked))
+        return row
+
+    def page(self) -> str:
+        with reading_history(self.config.history_path) as connection:
+            past = timelines.read(connection, self.now, self.config.groups)
+        return render_page(build_page([a_reading("a", [gpu(0)])], self.config, self.now, past=past))
+
+
+NOT_GIVEN = Allocation(Allocated.NO)
+
+
+def test_allocated_and_idle_is_a_share_of_the_time_that_slurm_reported_on(tmp_path: Path) -> None:
+    """Of five GPUs, Slurm reports on four: one works, one is idle, two have no job."""
+    hidden = replace(gpu(4), allocation=Allocation(Allocated.UNKNOWN))
+    lab = SupplyOf(
+        tmp_path, works(0), idle(1), gpu(2, allocation=NOT_GIVEN), gpu(3, allocation=NOT_GIVEN), hidden
+    )
+    row = lab.row()
+    assert (row.allocated, row.allocated_idle, row.held) == (0.5, 0.25, 0.25)
+    assert (row.allocated_days, row.allocated_idle_days) == (pytest.approx(8 / 24), pytest.approx(4 / 24))
+    told = supply_report([row], by_group=False)
+    shown = dict(zip((column.name for column in told.columns), told.rows[0], strict=True))
+    assert (shown["allocated_percent"], shown["allocated_idle_percent"]) == (50.0, 25.0)
+    assert (shown["allocated_gpu_days"], shown["allocated_idle_gpu_days"]) == (0.3, 0.2)
+    assert [c.name for c in told.columns if c.is_shown and "allocated" in c.name] == [
+        "allocated_idle_percent"
+    ]
+    ranges = 'data-label="allocated, idle" title="0.2 of 0.3 allocated GPU days">25<'
+    assert lab.page().count(ranges) == len(timelines.SUPPLY_DAYS)
+    section = SupplySection("By model", [row], by_group=False)
+    report = render_supply(SupplyReport("Lab", "4 h", "", "UTC", "", [section]))
+    assert '<th scope="col" class="number">Allocated, idle&nbsp;%</th>' in report
+    assert "a part of held idle" in report
+
+
+@pytest.mark.parametrize(
+    ("card", "told"),
+    [
+        (gpu(0), None),
+        (gpu(0, allocation=Allocation(Allocated.UNKNOWN)), None),
+        (gpu(0, allocation=NOT_GIVEN), 0.0),
+        (gpu(0, slices=slices(3, 1), mig_mode=True, allocation=given()), None),
+        (gpu(0, utilization=None, memory_used_mib=None, processes_known=False, allocation=given()), 0.0),
+    ],
+    ids=["no Slurm", "hidden", "no job", "slices", "a GPU that reports nothing of itself"],
+)
+def test_what_slurm_does_not_report_is_neither_allocated_nor_idle(
+    tmp_path: Path, card: Gpu, told: float | None
+) -> None:
+    lab = SupplyOf(tmp_path, card)
+    assert lab.row().allocated_idle == told
+    assert ('data-label="allocated, idle"' in lab.page()) is (told is not None)
+
+
+def test_a_history_of_the_version_before_goes_on_and_counts_slurm_from_now_on(tmp_path: Path) -> None:
+    lab = SupplyOf(tmp_path, idle(0))
+    with closing(sqlite3.connect(lab.config.history_path)) as connection:
+        for name in ("slurm_supply_hours", "slurm_supply_days"):
+            connection.execute(f"DROP TABLE {name}")
+        for column in ("told", "allocated", "idle"):
+            connection.execute(f"ALTER TABLE supply_last DROP COLUMN {column}")
+        connection.execute("PRAGMA user_version = 5")
+        connection.commit()
+    assert lab.row().allocated is None, "read before the next fetch"
+    for hour in (5, 6):
+        when = READ_AT + timedelta(hours=hour)
+        seen = sightings([a_reading("a", [idle(0)], fetched_at=when)], lab.config.busy)
+        record(lab.config, seen, when, pytest.fail, short_model=short_model)
+    lab.now = READ_AT + timedelta(hours=6)
+    row = lab.row()
+    # What ran at the fourth hour was not told; the fifth stands for an hour.
+    assert (row.allocated_idle, row.allocated_idle_days) == (1.0, pytest.approx(1 / 24))
+    assert row.held == 1.0
 
 
 # Events
