@@ -14,8 +14,21 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumon_static.config.settings import Config, HistoryConfig, PageConfig
-from gpumon_static.model import Allocated, Allocation, Fault, Gpu, HostReading, NodeState, Status, Waiting
+from gpumon_static.config.settings import Config, HistoryConfig, PageConfig, SlurmCluster
+from gpumon_static.model import (
+    Allocated,
+    Allocation,
+    Fault,
+    Gpu,
+    HostReading,
+    JobGpus,
+    NodeState,
+    SlurmAnswer,
+    SlurmJob,
+    SlurmNode,
+    Status,
+    Waiting,
+)
 from gpumon_static.publish.exports.gpus_json import document
 from gpumon_static.publish.exports.metrics import metrics_prom
 from gpumon_static.publish.page.data import page_data
@@ -44,6 +57,7 @@ from gpumon_static.terminal import reports
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
 from gpumon_static.terminal.supply import supply_report
+from gpumon_static.terminal.top_view import View, frame
 from tests.browser import OpenPage
 from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process, slices
 from tests.builders import reading as a_reading
@@ -330,7 +344,8 @@ def test_allocated_and_idle_is_a_share_of_the_time_that_slurm_reported_on(tmp_pa
     )
     row = lab.row()
     assert (row.allocated, row.allocated_idle, row.held) == (0.5, 0.25, 0.25)
-    assert (row.allocated_days, row.allocated_idle_days) == (pytest.approx(8 / 24), pytest.approx(4 / 24))
+    assert row.allocated_days == pytest.approx(8 / 24)
+    assert row.allocated_idle_days == pytest.approx(4 / 24)
     told = supply_report([row], by_group=False)
     shown = dict(zip((column.name for column in told.columns), told.rows[0], strict=True))
     assert (shown["allocated_percent"], shown["allocated_idle_percent"]) == (50.0, 25.0)
@@ -382,8 +397,8 @@ def test_a_history_of_the_version_before_goes_on_and_counts_slurm_from_now_on(tm
     lab.now = READ_AT + timedelta(hours=6)
     row = lab.row()
     # What ran at the fourth hour was not told; the fifth stands for an hour.
-    assert (row.allocated_idle, row.allocated_idle_days) == (1.0, pytest.approx(1 / 24))
-    assert row.held == 1.0
+    assert (row.allocated_idle, row.held) == (1.0, 1.0)
+    assert row.allocated_idle_days == pytest.approx(1 / 24)
 
 
 # Events
@@ -505,6 +520,88 @@ def test_the_picker_gives_the_same_times_and_slurms_options(open_page: OpenPage)
     local = datetime.fromisoformat(str(shown.get_attribute("datetime")))
     assert shown.inner_text().startswith("ends by ")
     assert local == NOW + timedelta(minutes=30)
+
+
+# Users
+
+
+def people_of(tier: str, *readings: HostReading) -> dict[str, tuple[object, ...]]:
+    """User to GPUs, allocated, in how many jobs, used, efficiency."""
+    page = build_page(
+        readings, config(*(one.host for one in readings)), NOW, PageConfig("x.html", users=tier), b"k"
+    )
+    assert page.people
+    return {
+        row.name: (
+            row.gpus,
+            row.given and (row.given.gpus, row.given.jobs, row.given.used, str(row.given.efficiency)),
+        )
+        for row in (*page.people.rows, page.people.total)
+    }
+
+
+def test_users_have_what_slurm_gave_them_and_how_much_of_it_they_use() -> None:
+    """One works on one GPU of three; one has a job without any process; one came without Slurm."""
+    lab = [
+        a_reading("n1", [works(0), idle(1), idle(2, job="9"), idle(3, job="8", user="user4")]),
+        a_reading("n2", [busy_gpu(0, processes=(process(user="user5"),))]),
+    ]
+    assert people_of("names", *lab) == {
+        "user3": (3, (3, "in 2 jobs", 1, "32 %")),
+        "user4": (1, (1, "in 1 job", 0, "0 %")),
+        "user5": (1, None),
+        "Total": (5, (4, "in 3 jobs", 1, "24 %")),
+    }
+    veiled = people_of("pseudonyms", *lab)
+    found = {value for key, value in veiled.items() if key != "Total"}
+    assert found == {(1, None), (1, (1, "", 0, "0 %")), (3, (3, "", 1, "32 %"))}
+    assert not {"user3", "user4"} & veiled.keys()
+
+
+def test_without_slurm_the_users_have_no_such_columns() -> None:
+    html = render_page(page_of(a_reading("n2", [busy_gpu(0)])))
+    assert "Table of users" in html
+    assert ">Allocated</th>" not in html
+
+
+def test_the_panels_of_a_user_and_a_job_have_what_slurm_knows(open_page: OpenPage) -> None:
+    lab = [a_reading("n1", [works(0), idle(1)]), a_reading("n2", [idle(0)])]
+    opened = open_page(render_page(page_of(*lab))).page
+    opened.evaluate("location.hash = '#user/user3'")
+    panel = opened.locator("#thing")
+    panel.get_by_text("Allocated by Slurm").wait_for()
+    told = " ".join(panel.inner_text().split())
+    assert "Allocated by Slurm 3 GPUs in 1 job Used 1 of 3 Efficiency now 32 %" in told
+    assert "Ends by" in told
+    opened.evaluate("location.hash = '#job/slurm:7'")
+    panel.get_by_text("Unused").first.wait_for()
+    told = " ".join(panel.inner_text().split())
+    assert "Unused 2 of 3 allocated: n1: 1, n2: 0" in told
+    ends = panel.locator("dt", has_text="Ends by").locator("xpath=../dd/time")
+    assert datetime.fromisoformat(str(ends.get_attribute("datetime"))) == NOW + timedelta(hours=1)
+
+
+# top
+
+
+def test_top_joins_what_slurm_answers_and_names_a_slurm_that_fails() -> None:
+    job = SlurmJob("7", "user3", None, None, NOW + timedelta(hours=1), (JobGpus("a", 1, (0,)),))
+    answer = SlurmAnswer("23.11", (SlurmNode("a", state="MIXED", takes_jobs=True, gpus_used=1),), (job,))
+    asked = host_config("Slurm on login1", asks_slurm=True)
+    setup = replace(config("a"), clusters=(SlurmCluster(asked),))
+    told = HostReading(asked.name, NOW, slurm=answer)
+    hosts = {"a": a_reading("a", [gpu(0), gpu(1)])}
+
+    def screen(slurm: HostReading) -> str:
+        lines, _ = frame(View(Look(), 5, readings=hosts, slurm={asked.name: slurm}), setup, NOW, 120, 12)
+        return "\n".join(line.plain for line in lines)
+
+    ends = f"{(NOW + timedelta(hours=1)).astimezone():%d %b %H:%M}"
+    assert f"allocated to user3, no process, ends by {ends}" in screen(told)
+    assert "1 of 2 GPUs free" in screen(told)
+    failed = screen(replace(told, status=Status.TIMEOUT, slurm=None))
+    assert "2 of 2 GPUs free" in failed
+    assert "Slurm on login1: timeout" in failed
 
 
 # Jobs

@@ -409,6 +409,17 @@ class ModelCount:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenView:
+    """What a user's Slurm jobs have."""
+
+    gpus: int
+    jobs: str
+    """in 2 jobs; empty where it is not known."""
+    used: int
+    efficiency: Quantity
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
     """A row of the users' table."""
 
@@ -420,6 +431,8 @@ class Person:
     processes: int
     where: str
     """node1: 0, 1; node2: 3"""
+    given: GivenView | None = None
+    """Where Slurm has given them GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +441,10 @@ class People:
     total: Person
     count: int
     """Of those rows that are users: what an ended process holds belongs to none."""
+
+    @property
+    def is_slurm(self) -> bool:
+        return self.total.given is not None
 
 
 @dataclass(frozen=True, slots=True)
