@@ -56,18 +56,19 @@ def with_slurm(reading: HostReading, host: DemoHost, at: int) -> HostReading:
     """The reading as a fetch joins it with what Slurm answers at that time."""
     if not is_managed(host):
         return reading
-    held = list(_held(host, at))
+    is_down = reading.status is Status.REFUSED
+    held = [] if is_down else list(_held(host, at))
     last = sorted(held, key=lambda one: one.ends_at)
     given = {index: _allocation(one) for one in last for index in one.gpus}
     free = Allocation(Allocated.NO)
     gpus = tuple(replace(gpu, allocation=given.get(gpu.index, free)) for gpu in reading.gpus)
-    return replace(reading, gpus=gpus, node=_node_state(host, held))
+    return replace(reading, gpus=gpus, node=_node_state(host, held, is_down=is_down))
 
 
 def files(hosts: Iterable[DemoHost], at: int) -> dict[str, str]:
     """What scontrol prints."""
     managed = [host for host in hosts if is_managed(host)]
-    held = {host.name: list(_held(host, at)) for host in managed}
+    held = {host.name: [] if _is_down(host) else list(_held(host, at)) for host in managed}
     everything = sorted((one for some in held.values() for one in some), key=lambda one: one.id)
     jobs = [_job_line(list(parts)) for _, parts in groupby(everything, key=lambda one: one.id)]
     jobs += [_waiting_line(*one, at) for one in WAITING]
@@ -76,8 +77,6 @@ def files(hosts: Iterable[DemoHost], at: int) -> dict[str, str]:
 
 
 def _held(host: DemoHost, at: int) -> Iterator[SlurmGpus]:
-    if host.fate is Status.REFUSED:
-        return
     for lane in host.lanes:
         if lane.habit is Habit.ALLOCATED:
             yield _unused(host, lane, at)
@@ -107,10 +106,15 @@ def _allocation(one: SlurmGpus) -> Allocation:
     return Allocation(Allocated.YES, str(one.id), None, one.person.login, started, ends)
 
 
-def _node_state(host: DemoHost, held: list[SlurmGpus]) -> NodeState:
+def _is_down(host: DemoHost) -> bool:
+    """Now; in the past of the lab it was up."""
+    return host.fate is Status.REFUSED
+
+
+def _node_state(host: DemoHost, held: list[SlurmGpus], *, is_down: bool) -> NodeState:
     state = "MIXED" if held else "IDLE"
     reason = DRAINED.get(host.name)
-    if host.fate is Status.REFUSED:
+    if is_down:
         state, reason = "DOWN*", "Not responding"
     elif reason:
         state += "+DRAIN"
@@ -118,7 +122,7 @@ def _node_state(host: DemoHost, held: list[SlurmGpus]) -> NodeState:
 
 
 def _node_line(host: DemoHost, held: list[SlurmGpus], at: int) -> str:
-    node = _node_state(host, held)
+    node = _node_state(host, held, is_down=_is_down(host))
     used = sorted({index for one in held for index in one.gpus})
     indexes = ",".join(map(str, used)) or "N/A"
     reason = f" Reason={node.reason} [root@{_time(at // DAY * DAY)}]" if node.reason else ""
