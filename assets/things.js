@@ -25,8 +25,8 @@
   }
 
   const toPlaces = (list) => list.map(([host, ...cards]) => ({ host: gpumon.hosts[host], gpus: listed(cards), cards }));
-  const toJob = ([address, isId, users, program, places, utilization, memory, since, unused, ends]) => ({
-    address, users, program, utilization, memory, since, ends,
+  const toJob = ([address, isId, users, program, places, utilization, memory, since, unused, ends, partition, account]) => ({
+    address, users, program, utilization, memory, since, ends, partition, account,
     id: isId ? address : null,
     places: toPlaces(places),
     unused: toPlaces(unused),

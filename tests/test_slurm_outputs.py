@@ -565,7 +565,8 @@ def test_without_slurm_the_users_have_no_such_columns() -> None:
 
 
 def test_the_panels_of_a_user_and_a_job_have_what_slurm_knows(open_page: OpenPage) -> None:
-    lab = [a_reading("n1", [works(0), idle(1)]), a_reading("n2", [idle(0)])]
+    more: dict[str, Any] = {"partition": "gpu-long", "account": "acct-7"}
+    lab = [a_reading("n1", [works(0, **more), idle(1, **more)]), a_reading("n2", [idle(0, **more)])]
     opened = open_page(render_page(page_of(*lab))).page
     opened.evaluate("location.hash = '#user/user3'")
     panel = opened.locator("#thing")
@@ -577,6 +578,9 @@ def test_the_panels_of_a_user_and_a_job_have_what_slurm_knows(open_page: OpenPag
     panel.get_by_text("Unused").first.wait_for()
     told = " ".join(panel.inner_text().split())
     assert "Unused 2 of 3 allocated: n1: 1, n2: 0" in told
+    assert "Partition gpu-long Account acct-7" in told
+    veiled = build_page(lab, config("n1", "n2"), NOW, PageConfig("x.html", users="pseudonyms"), b"k")
+    assert not [name for name in more.values() if name in render_page(veiled)]
     ends = panel.locator("dt", has_text="Ends by").locator("xpath=../dd/time")
     assert datetime.fromisoformat(str(ends.get_attribute("datetime"))) == NOW + timedelta(hours=1)
 

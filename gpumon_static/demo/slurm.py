@@ -103,7 +103,8 @@ def _limit(job: DemoJob) -> int:
 
 def _allocation(one: SlurmGpus) -> Allocation:
     started, ends = (datetime.fromtimestamp(at, UTC) for at in (one.started_at, one.ends_at))
-    return Allocation(Allocated.YES, str(one.id), None, one.person.login, started, ends)
+    of_group = {"partition": one.host.group, "account": one.host.group}
+    return Allocation(Allocated.YES, str(one.id), None, one.person.login, started, ends, **of_group)
 
 
 def _is_down(host: DemoHost) -> bool:
@@ -140,7 +141,8 @@ def _job_line(parts: list[SlurmGpus]) -> str:
     groups = "".join(f"  {_group(one.host, one.gpus)} " for one in parts)
     total = sum(len(one.gpus) for one in parts)
     return (
-        f"{_head(first.id, f'{first.person.login}({first.person.uid})')} JobState=RUNNING Reason=None"
+        f"{_head(first.id, f'{first.person.login}({first.person.uid})')} Account={first.host.group}"
+        f" JobState=RUNNING Reason=None"
         f" TimeLimit=1-00:00:00 SubmitTime={_time(first.started_at)} StartTime={_time(first.started_at)}"
         f" EndTime={_time(first.ends_at)} Partition={first.host.group} NumNodes={len(parts)}"
         f" TRES=cpu=8,gres/gpu={total} Socks/Node=* CoreSpec=* {groups}MinCPUsNode=1 Command=train.sh\n"

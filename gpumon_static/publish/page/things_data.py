@@ -1,7 +1,7 @@
 """What the browser opens hosts, users, jobs and events from: one JSON block, read by assets/things.js.
 
     {"jobs": [[address, is an id, users, program, [[host, card, ...], ...], %, MiB, since s,
-               [[host, unused card, ...], ...], ends by s], ...],
+               [[host, unused card, ...], ...], ends by s, partition, account], ...],
      "given": [[user, GPUs, used, jobs, efficiency %], ...],                    by Slurm, now
      "usage": [[user, [[GPU h, idle h, efficiency %], ...]], ...],             24 h, 7 d, 30 d
      "used": {host: [[user, GPU h, idle h], ...]},                             30 d, most first
@@ -87,6 +87,8 @@ def _job(job: Job, places: dict[str, int]) -> list[Any]:
         None if job.since is None else int(job.since.timestamp()),
         _by_host(job.unused, places),
         None if job.ends_at is None else int(job.ends_at.timestamp()),
+        job.partition,
+        job.account,
     ]
 
 
