@@ -2,8 +2,8 @@
 const gpumon = (() => {
   "use strict";
   // The order of both lists, and of the values below, is that of publish/page/data.py.
-  const KINDS = ["free", "busy", "held", "unknown", "failed", "waiting"];
-  const WORDS = ["free", "busy", "held idle", "unknown", "failed", "not fetched yet"];
+  const KINDS = ["free", "busy", "held", "unknown", "failed", "waiting", "held"];
+  const WORDS = ["free", "busy", "held idle", "unknown", "failed", "not fetched yet", "allocated"];
   const parts = new EventTarget();
 
   // Thousands are made at each refresh: what few of them are asked for is worked out then.
@@ -42,7 +42,7 @@ const gpumon = (() => {
     }
 
     get text() {
-      return (this.words ??= `${this.host.text} ${this.model} ${this.name} ${this.logins.join(" ")} ${this.word}`.toLowerCase());
+      return (this.words ??= `${this.host.text} ${this.model} ${this.name} ${this.logins.join(" ")} ${this.word} ${this.kind}`.toLowerCase());
     }
   }
 

@@ -24,10 +24,12 @@
     return runs.map((run) => (run.length > 2 ? `${run[0]}–${run.at(-1)}` : run.join(", "))).join(", ");
   }
 
-  const toJob = ([address, isId, users, program, places, utilization, memory, since]) => ({
-    address, users, program, utilization, memory, since,
+  const toPlaces = (list) => list.map(([host, ...cards]) => ({ host: gpumon.hosts[host], gpus: listed(cards), cards }));
+  const toJob = ([address, isId, users, program, places, utilization, memory, since, unused, ends, partition, account]) => ({
+    address, users, program, utilization, memory, since, ends, partition, account,
     id: isId ? address : null,
-    places: places.map(([host, ...cards]) => ({ host: gpumon.hosts[host], gpus: listed(cards), cards })),
+    places: toPlaces(places),
+    unused: toPlaces(unused),
   });
   const jobs = () => (read().jobs ?? []).map(toJob);
 
@@ -65,6 +67,7 @@
   }
 
   const link = (place, names, text) => element("a", { href: gpumon.places.link(place, ...names) }, element("bdi", {}, text));
+  const where = (places) => places.flatMap(({ host, gpus: there }, place) => [place ? ", " : "", link("host", [host.name], host.short), `: ${there}`]);
   const section = (title, ...children) => element("section", { className: "part" }, element("h3", {}, title), ...children);
   const quiet = (text) => element("p", { className: "told" }, text);
   const amount = (value, unit) => (value === null || value === undefined ? "–" : element("span", {}, String(value), element("span", { className: "unit" }, ` ${unit}`)));
@@ -106,15 +109,22 @@
     return table("Table of GPUs", ["GPU", "Model", "State", "#Utilization", "#Memory", "User"], list.map(row));
   }
 
+  const size = (places) => places.reduce((sum, { cards }) => sum + cards.length, 0);
+
+  // What only Slurm knows has columns where it is known of any job.
   function jobTable(list) {
+    const [unused, ends] = [list.some((one) => one.unused.length), list.some((one) => one.ends !== null)];
     const row = (one) => [
       [link("job", [one.address], one.program ?? "–"), ...(one.id ? [" ", element("span", { className: "unit" }, one.id)] : [])],
       one.users.slice(0, 3).flatMap((name, place) => [place ? ", " : "", link("user", [name], name)]),
-      one.places.flatMap(({ host, gpus: there }, place) => [place ? ", " : "", link("host", [host.name], host.short), `: ${there}`]),
+      where(one.places),
+      ...(unused ? [String(size(one.unused) || "")] : []),
       amount(one.utilization, "%"),
       one.since === null ? "–" : when(one.since),
+      ...(ends ? [one.ends === null ? "–" : when(one.ends)] : []),
     ];
-    return table("Table of jobs", ["Job", "User", "Where", "#Utilization", "Started"], list.map(row));
+    const heads = ["Job", "User", "Where", ...(unused ? ["#Unused"] : []), "#Utilization", "Started", ...(ends ? ["Ends by"] : [])];
+    return table("Table of jobs", heads, list.map(row));
   }
 
   // The ranges above charts; the choice is kept from panel to panel.
@@ -145,5 +155,5 @@
   }
 
   gpumon.on("update", () => (data = null));
-  gpumon.things = { read, jobs, jobsAt, size, job, when, link, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
+  gpumon.things = { read, jobs, jobsAt, job, when, link, where, size, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
 })();

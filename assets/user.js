@@ -69,6 +69,19 @@
       things.quiet("Shared GPUs are split among their users. Efficiency is the mean utilization while held."))];
   }
 
+  // What Slurm has given to their jobs, and how much of it they use.
+  function given(name) {
+    const row = (things.read().given ?? []).find(([user]) => user === name);
+    if (!row) return [];
+    const [, gpus, used, jobs, efficiency] = row;
+    const inJobs = jobs === null ? "" : ` in ${gpumon.count(jobs, "job")}`;
+    return [things.facts([
+      ["Allocated by Slurm", `${gpumon.count(gpus, "GPU")}${inJobs}`],
+      ["Used", `${used} of ${gpus}`],
+      ["Efficiency now", things.amount(efficiency, "%")],
+    ])];
+  }
+
   function summary(now, jobs) {
     const hosts = new Set(now.map((gpu) => gpu.host)).size;
     const parts = now.length ? [gpumon.tallied(now), gpumon.count(hosts, "host")] : ["nothing now"];
@@ -82,7 +95,7 @@
     const rows = held(name);
     const hours = usage(name);
     if (!now.length && !jobs.length && !rows.length && !hours.length) return null;
-    body.append(summary(now, jobs));
+    body.append(summary(now, jobs), ...given(name));
     if (jobs.length) body.append(things.section("Jobs", things.jobTable(jobs)));
     if (now.length) body.append(things.section("GPUs now", things.gpus(now)));
     if (rows.length) {

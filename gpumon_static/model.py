@@ -128,6 +128,8 @@ class Allocation(_Record):
     started_at: datetime | None = None
     ends_at: datetime | None = None
     """At the latest, from its time limit."""
+    partition: str | None = None
+    account: str | None = None
 
 
 NOT_ALLOCATED = Allocation()
@@ -262,6 +264,8 @@ class SlurmJob(_Record):
     started_at: datetime | None = None
     ends_at: datetime | None = None
     gpus: tuple[JobGpus, ...] = ()
+    partition: str | None = None
+    account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from gpumon_static.config.file import load
 from gpumon_static.config.settings import FetchConfig
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import HostReading
-from tests import ssh_lab
+from tests import slurm_texts, ssh_lab
 from tests.builders import host_config
 from tests.command import PROGRAM, gpumon, rows
 from tests.dask_lab import DASK, DaskLab
@@ -129,6 +129,27 @@ def test_hosts_are_read_by_workers_that_have_their_resource(
         line for line in lines if re.search(r"worker old \(\S+\) has gpumon-static 0.0.9, not 0.1.0", line)
     ]
     assert len(lines) == 3, "two hosts, one worker"
+
+
+def test_slurm_is_asked_by_a_worker_too(lab: DaskLab, gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    """The host has scontrol as well: it is asked twice, by whichever worker."""
+    host = gpu_hosts.add_xml(xml("s"))
+    (tmp_path / "jobs").write_text(slurm_texts.job(7, slurm_texts.on("gpu1", "gpu:a100:1(IDX:0)")) + "\n")
+    (tmp_path / "nodes").write_text(slurm_texts.node("gpu1", "gpu:a100:1(IDX:0)", "MIXED") + "\n")
+    scontrol = gpu_hosts.directory / "bin" / "scontrol"
+    scontrol.write_text(
+        f"#!/bin/sh\ncase $* in *job) cat {tmp_path}/jobs;; *node) cat {tmp_path}/nodes;; *) echo slurm 23;; esac\n"
+    )
+    scontrol.chmod(0o755)
+    more = engine(lab) + f"[slurm]\nhost = '{host}'\n[hosts.'{host}']\nslurm = 'gpu1'\nworker = 'a'\n"
+    try:
+        done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, host, more=more))
+    finally:
+        scontrol.unlink()
+    assert done.returncode == 0, done.stderr
+    row = rows(tmp_path / "data/load_data.csv")[0]
+    assert (row["status"], row["slurm_node"], row["slurm_state"]) == ("ok", "gpu1", "MIXED")
+    assert (row["slurm_allocated"], row["slurm_job"], row["slurm_user"]) == ("yes", "7", "alice")
 
 
 def test_the_files_and_secrets_are_those_of_the_workers_machine(

@@ -19,7 +19,7 @@ from gpumon_static.config.settings import BusyConfig, PathsConfig
 from gpumon_static.demo import answers, past, xml
 from gpumon_static.demo.lab import DemoHost, DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading, reading
-from gpumon_static.model import GONE, Gpu, HostReading, Process, Status
+from gpumon_static.model import GONE, NOT_ALLOCATED, Gpu, HostReading, Process, Status
 from gpumon_static.store import events_file
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import reading as open_history
@@ -173,13 +173,13 @@ def test_size_is_as_asked() -> None:
 
 
 def without_owners(gpu: Gpu) -> Gpu:
-    """What the XML alone can tell: no owners, and neither names nor UUIDs of slices."""
+    """What the XML alone can tell: no owners, nothing of Slurm, and neither names nor UUIDs of slices."""
 
     def bare(processes: tuple[Process, ...]) -> tuple[Process, ...]:
         return tuple(replace(p, user=None, uid=None, elapsed_s=None, state=None, job=None) for p in processes)
 
     slices = tuple(replace(s, uuid=None, profile=None, processes=bare(s.processes)) for s in gpu.slices)
-    return replace(gpu, slices=slices, processes=bare(gpu.processes))
+    return replace(gpu, slices=slices, processes=bare(gpu.processes), allocation=NOT_ALLOCATED)
 
 
 WITH_NVIDIA = [host for host in LAB.values() if host.cuda]

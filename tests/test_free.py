@@ -209,6 +209,18 @@ def test_free_exits_with_1_when_there_is_none(page: Path) -> None:
     assert done.stderr == "gpumon-static: no host has 2 free H100 GPUs with 40 GB now\n"
 
 
+def test_when_without_slurm_names_what_is_missing(page: Path) -> None:
+    done = gpumon("free", "-n", "2", "--model", "H100", "--when", "--from", page)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "gpumon-static: no host has 2 free H100 GPUs now; by when is not known: that needs [slurm] in the"
+        " collector's config (docs/slurm.md)\n"
+    )
+    known = json.loads((page / "gpus.json").read_text())
+    told = free.no_place(known | {"slurm": [{}]}, Wanted(2, model="H100"), NOW, asks_when=True)
+    assert str(told).endswith("Slurm reports no job there with a time limit")
+
+
 def test_free_takes_the_site_of_the_config(
     tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,9 @@ class Sample(NamedTuple):
     pool: tuple[str, str]
     """Host, model and profile at that time."""
     known: bool
+    owner: str | None = None
+    """Of the Slurm job that has it."""
+    is_told: bool = False
 
 
 class Recount:
@@ -85,7 +88,19 @@ class Recount:
         before = self.samples[name]
         if before and host.at <= before[-1].at:
             return
-        before.append(Sample(host.at, gpu.state, gpu.users, gpu.values, gpu.weight, pool, True))
+        before.append(
+            Sample(
+                host.at,
+                gpu.state,
+                gpu.users,
+                gpu.values,
+                gpu.weight,
+                pool,
+                True,
+                gpu.allocated_to,
+                gpu.is_told,
+            )
+        )
         run = self.pool_runs[host.at, *pool]
         run["gpus"] += 1
         run["free"] += gpu.state == FREE
@@ -172,6 +187,16 @@ class Recount:
                             row["measured_s"] += share
         return sums
 
+    def allocated(self, unit: int) -> Sums:
+        """What Slurm had given to jobs, by their owners."""
+        sums: Sums = defaultdict(lambda: defaultdict(float))
+        for name in self.samples:
+            for start, end, sample, _ in self.counted(name):
+                for number, seconds in _pieces(start, end, unit) if sample.owner is not None else ():
+                    sums[number, sample.owner, name]["allocated_s"] += seconds
+                    sums[number, sample.owner, name]["idle_s"] += seconds * (sample.state == HELD)
+        return sums
+
     def pools(self, unit: int) -> Sums:
         sums: Sums = defaultdict(lambda: defaultdict(int))
         for (at, host, model), run in self.pool_runs.items():
@@ -217,6 +242,8 @@ def _pieces(start: int, end: int, unit: int) -> Iterator[tuple[int, int]]:
 HOSTS = ("node1", "node2", "node3")
 GAPS = st.sampled_from([300, 300, 300, 299, 60, 450, 451, 900, 3500, 4000, 90000])
 NUMBER = st.one_of(st.none(), st.integers(0, 100))
+SLURM = [(None, False), (None, True), ("alice", True), ("bob", True), ("", True)]
+"""Not asked or hidden, free, and given to a job of that user; whether that is told."""
 USERS = st.sampled_from([("alice",), ("bob",), ("alice", "bob"), ("alice", "bob", "carol"), ("",)])
 
 
@@ -225,6 +252,7 @@ def observed(draw: st.DrawFn, uuid: str | None, position: int, slice_: int | Non
     state = draw(st.sampled_from([FREE, BUSY, HELD, UNKNOWN]))
     values = Values(*(draw(NUMBER) for _ in MEASURED))
     weight = 1.0 if slice_ is None else draw(st.sampled_from([0.5, 1 / 7]))
+    owner, is_told = (None, False) if slice_ is not None else draw(st.sampled_from(SLURM))
     return Observed(
         uuid,
         position,
@@ -236,6 +264,8 @@ def observed(draw: st.DrawFn, uuid: str | None, position: int, slice_: int | Non
         draw(USERS) if state in (BUSY, HELD) else (),
         values,
         draw(st.one_of(st.none(), st.just(81920))),
+        owner,
+        is_told,
     )
 
 
@@ -277,6 +307,8 @@ QUERIES = {
     "gpu": "SELECT t.{unit}, g.key, t.* FROM gpu_{unit}s AS t JOIN gpus AS g ON g.id = t.gpu",
     "user": "SELECT t.{unit}, u.name, g.key, t.* FROM user_{unit}s AS t JOIN gpus AS g ON g.id = t.gpu"
     " JOIN users AS u ON u.id = t.user",
+    "allocated": "SELECT t.{unit}, u.name, g.key, t.* FROM allocated_{unit}s AS t"
+    " JOIN gpus AS g ON g.id = t.gpu JOIN users AS u ON u.id = t.user",
     "pool": "SELECT t.{unit}, h.name, m.name || '/' || m.profile, t.* FROM pool_{unit}s AS t"
     " JOIN hosts AS h ON h.id = t.host JOIN models AS m ON m.id = t.model",
     "machine": "SELECT t.{unit}, h.name, t.* FROM machine_{unit}s AS t JOIN hosts AS h ON h.id = t.host",
@@ -317,6 +349,7 @@ def test_all_sums_are_those_of_a_plain_recount(runs: list[list[HostSighting]]) -
         for unit, seconds in (("hour", HOUR), ("day", DAY)):
             assert_equal(table(connection, "gpu", unit, 2), recount.gpus(seconds))
             assert_equal(table(connection, "user", unit, 3), recount.users(seconds))
+            assert_equal(table(connection, "allocated", unit, 3), recount.allocated(seconds))
             assert_equal(table(connection, "pool", unit, 3), recount.pools(seconds))
             assert_equal(table(connection, "machine", unit, 2), recount.hosts(seconds))
         _compare_the_rest(connection, recount)

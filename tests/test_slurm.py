@@ -52,6 +52,8 @@ def test_a_job_has_its_owner_its_gpus_and_its_end() -> None:
             datetime(2025, 11, 14, 8, 30, tzinfo=UTC),
             ENDS,
             (JobGpus("gpu1", 2, (0, 1)), JobGpus("gpu2", 2, (0, 1))),
+            "gpu",
+            "vision",
         )
     }
 

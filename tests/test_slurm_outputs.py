@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,33 +14,52 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumon_static.config.settings import Config, HistoryConfig, PageConfig
-from gpumon_static.model import Allocated, Allocation, Fault, Gpu, HostReading, NodeState, Status, Waiting
+from gpumon_static.config.settings import Config, HistoryConfig, PageConfig, SlurmCluster
+from gpumon_static.model import (
+    Allocated,
+    Allocation,
+    Fault,
+    Gpu,
+    HostReading,
+    JobGpus,
+    NodeState,
+    SlurmAnswer,
+    SlurmJob,
+    SlurmNode,
+    Status,
+    Waiting,
+)
 from gpumon_static.publish.exports.gpus_json import document
 from gpumon_static.publish.exports.metrics import metrics_prom
 from gpumon_static.publish.page.data import page_data
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
+from gpumon_static.publish.reports.supply import SupplyReport, SupplySection, render_supply
 from gpumon_static.store.events import EventMemory
-from gpumon_static.store.history import questions
+from gpumon_static.store.history import questions, timelines
 from gpumon_static.store.history.database import reading as reading_history
 from gpumon_static.store.history.database import writing
-from gpumon_static.store.history.record import add
+from gpumon_static.store.history.record import add, record
+from gpumon_static.store.history.supply import supply
 from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.jobs import find_jobs
+from gpumon_static.survey.names import short_model
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.sightings import sightings
 from gpumon_static.survey.slurm.demand import demand_lines, idle_lines
 from gpumon_static.survey.slurm.nodes import closed_words
 from gpumon_static.survey.slurm.when import estimates
+from gpumon_static.survey.supply import SupplyRow, supply_rows
 from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal import reports
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
+from gpumon_static.terminal.supply import supply_report
+from gpumon_static.terminal.top_view import View, frame
 from tests.browser import OpenPage
-from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process
+from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process, slices
 from tests.builders import reading as a_reading
 
 NODE = NodeState("gpu-1", "MIXED", None, True, "a100")
@@ -286,6 +307,100 @@ def test_without_slurm_the_report_shows_no_such_columns() -> None:
     assert report.rows[0][-2:] == (None, None)
 
 
+class SupplyOf:
+    """Four hours of a lab, with an hour between two runs, as the ways to see its supply have it."""
+
+    def __init__(self, data: Path, *cards: Gpu) -> None:
+        made = config("a")
+        self.config = replace(
+            made, paths=replace(made.paths, data=data), site=replace(made.site, interval=3600)
+        )
+        for hour in range(5):
+            when = READ_AT + timedelta(hours=hour)
+            seen = sightings([a_reading("a", cards, fetched_at=when)], self.config.busy)
+            record(self.config, seen, when, pytest.fail, short_model=short_model)
+        self.now = READ_AT + timedelta(hours=4)
+
+    def row(self) -> SupplyRow:
+        asked = questions.Period(int(READ_AT.timestamp()), int(self.now.timestamp()))
+        with reading_history(self.config.history_path) as connection:
+            (row,) = supply_rows(supply(connection, asked))
+        return row
+
+    def page(self) -> str:
+        with reading_history(self.config.history_path) as connection:
+            past = timelines.read(connection, self.now, self.config.groups)
+        return render_page(build_page([a_reading("a", [gpu(0)])], self.config, self.now, past=past))
+
+
+NOT_GIVEN = Allocation(Allocated.NO)
+
+
+def test_allocated_and_idle_is_a_share_of_the_time_that_slurm_reported_on(tmp_path: Path) -> None:
+    """Of five GPUs, Slurm reports on four: one works, one is idle, two have no job."""
+    hidden = replace(gpu(4), allocation=Allocation(Allocated.UNKNOWN))
+    lab = SupplyOf(
+        tmp_path, works(0), idle(1), gpu(2, allocation=NOT_GIVEN), gpu(3, allocation=NOT_GIVEN), hidden
+    )
+    row = lab.row()
+    assert (row.allocated, row.allocated_idle, row.held) == (0.5, 0.25, 0.25)
+    assert row.allocated_days == pytest.approx(8 / 24)
+    assert row.allocated_idle_days == pytest.approx(4 / 24)
+    told = supply_report([row], by_group=False)
+    shown = dict(zip((column.name for column in told.columns), told.rows[0], strict=True))
+    assert (shown["allocated_percent"], shown["allocated_idle_percent"]) == (50.0, 25.0)
+    assert (shown["allocated_gpu_days"], shown["allocated_idle_gpu_days"]) == (0.3, 0.2)
+    assert [c.name for c in told.columns if c.is_shown and "allocated" in c.name] == [
+        "allocated_idle_percent"
+    ]
+    ranges = 'data-label="allocated, idle" title="0.2 of 0.3 allocated GPU days">25<'
+    assert lab.page().count(ranges) == len(timelines.SUPPLY_DAYS)
+    section = SupplySection("By model", [row], by_group=False)
+    report = render_supply(SupplyReport("Lab", "4 h", "", "UTC", "", [section]))
+    assert '<th scope="col" class="number">Allocated, idle&nbsp;%</th>' in report
+    assert "a part of held idle" in report
+
+
+@pytest.mark.parametrize(
+    ("card", "told"),
+    [
+        (gpu(0), None),
+        (gpu(0, allocation=Allocation(Allocated.UNKNOWN)), None),
+        (gpu(0, allocation=NOT_GIVEN), 0.0),
+        (gpu(0, slices=slices(3, 1), mig_mode=True, allocation=given()), None),
+        (gpu(0, utilization=None, memory_used_mib=None, processes_known=False, allocation=given()), 0.0),
+    ],
+    ids=["no Slurm", "hidden", "no job", "slices", "a GPU that reports nothing of itself"],
+)
+def test_what_slurm_does_not_report_is_neither_allocated_nor_idle(
+    tmp_path: Path, card: Gpu, told: float | None
+) -> None:
+    lab = SupplyOf(tmp_path, card)
+    assert lab.row().allocated_idle == told
+    assert ('data-label="allocated, idle"' in lab.page()) is (told is not None)
+
+
+def test_a_history_of_the_version_before_goes_on_and_counts_slurm_from_now_on(tmp_path: Path) -> None:
+    lab = SupplyOf(tmp_path, idle(0))
+    with closing(sqlite3.connect(lab.config.history_path)) as connection:
+        for name in ("slurm_supply_hours", "slurm_supply_days"):
+            connection.execute(f"DROP TABLE {name}")
+        for column in ("told", "allocated", "idle"):
+            connection.execute(f"ALTER TABLE supply_last DROP COLUMN {column}")
+        connection.execute("PRAGMA user_version = 5")
+        connection.commit()
+    assert lab.row().allocated is None, "read before the next fetch"
+    for hour in (5, 6):
+        when = READ_AT + timedelta(hours=hour)
+        seen = sightings([a_reading("a", [idle(0)], fetched_at=when)], lab.config.busy)
+        record(lab.config, seen, when, pytest.fail, short_model=short_model)
+    lab.now = READ_AT + timedelta(hours=6)
+    row = lab.row()
+    # What ran at the fourth hour was not told; the fifth stands for an hour.
+    assert (row.allocated_idle, row.held) == (1.0, 1.0)
+    assert row.allocated_idle_days == pytest.approx(1 / 24)
+
+
 # Events
 
 
@@ -405,6 +520,92 @@ def test_the_picker_gives_the_same_times_and_slurms_options(open_page: OpenPage)
     local = datetime.fromisoformat(str(shown.get_attribute("datetime")))
     assert shown.inner_text().startswith("ends by ")
     assert local == NOW + timedelta(minutes=30)
+
+
+# Users
+
+
+def people_of(tier: str, *readings: HostReading) -> dict[str, tuple[object, ...]]:
+    """User to GPUs, allocated, in how many jobs, used, efficiency."""
+    page = build_page(
+        readings, config(*(one.host for one in readings)), NOW, PageConfig("x.html", users=tier), b"k"
+    )
+    assert page.people
+    return {
+        row.name: (
+            row.gpus,
+            row.given and (row.given.gpus, row.given.jobs, row.given.used, str(row.given.efficiency)),
+        )
+        for row in (*page.people.rows, page.people.total)
+    }
+
+
+def test_users_have_what_slurm_gave_them_and_how_much_of_it_they_use() -> None:
+    """One works on one GPU of three; one has a job without any process; one came without Slurm."""
+    lab = [
+        a_reading("n1", [works(0), idle(1), idle(2, job="9"), idle(3, job="8", user="user4")]),
+        a_reading("n2", [busy_gpu(0, processes=(process(user="user5"),))]),
+    ]
+    assert people_of("names", *lab) == {
+        "user3": (3, (3, "in 2 jobs", 1, "32 %")),
+        "user4": (1, (1, "in 1 job", 0, "0 %")),
+        "user5": (1, None),
+        "Total": (5, (4, "in 3 jobs", 1, "24 %")),
+    }
+    veiled = people_of("pseudonyms", *lab)
+    found = {value for key, value in veiled.items() if key != "Total"}
+    assert found == {(1, None), (1, (1, "", 0, "0 %")), (3, (3, "", 1, "32 %"))}
+    assert not {"user3", "user4"} & veiled.keys()
+
+
+def test_without_slurm_the_users_have_no_such_columns() -> None:
+    html = render_page(page_of(a_reading("n2", [busy_gpu(0)])))
+    assert "Table of users" in html
+    assert ">Allocated</th>" not in html
+
+
+def test_the_panels_of_a_user_and_a_job_have_what_slurm_knows(open_page: OpenPage) -> None:
+    more: dict[str, Any] = {"partition": "gpu-long", "account": "acct-7"}
+    lab = [a_reading("n1", [works(0, **more), idle(1, **more)]), a_reading("n2", [idle(0, **more)])]
+    opened = open_page(render_page(page_of(*lab))).page
+    opened.evaluate("location.hash = '#user/user3'")
+    panel = opened.locator("#thing")
+    panel.get_by_text("Allocated by Slurm").wait_for()
+    told = " ".join(panel.inner_text().split())
+    assert "Allocated by Slurm 3 GPUs in 1 job Used 1 of 3 Efficiency now 32 %" in told
+    assert "Ends by" in told
+    opened.evaluate("location.hash = '#job/slurm:7'")
+    panel.get_by_text("Unused").first.wait_for()
+    told = " ".join(panel.inner_text().split())
+    assert "Unused 2 of 3 allocated: n1: 1, n2: 0" in told
+    assert "Partition gpu-long Account acct-7" in told
+    veiled = build_page(lab, config("n1", "n2"), NOW, PageConfig("x.html", users="pseudonyms"), b"k")
+    assert not [name for name in more.values() if name in render_page(veiled)]
+    ends = panel.locator("dt", has_text="Ends by").locator("xpath=../dd/time")
+    assert datetime.fromisoformat(str(ends.get_attribute("datetime"))) == NOW + timedelta(hours=1)
+
+
+# top
+
+
+def test_top_joins_what_slurm_answers_and_names_a_slurm_that_fails() -> None:
+    job = SlurmJob("7", "user3", None, None, NOW + timedelta(hours=1), (JobGpus("a", 1, (0,)),))
+    answer = SlurmAnswer("23.11", (SlurmNode("a", state="MIXED", takes_jobs=True, gpus_used=1),), (job,))
+    asked = host_config("Slurm on login1", asks_slurm=True)
+    setup = replace(config("a"), clusters=(SlurmCluster(asked),))
+    told = HostReading(asked.name, NOW, slurm=answer)
+    hosts = {"a": a_reading("a", [gpu(0), gpu(1)])}
+
+    def screen(slurm: HostReading) -> str:
+        lines, _ = frame(View(Look(), 5, readings=hosts, slurm={asked.name: slurm}), setup, NOW, 120, 12)
+        return "\n".join(line.plain for line in lines)
+
+    ends = f"{(NOW + timedelta(hours=1)).astimezone():%d %b %H:%M}"
+    assert f"allocated to user3, no process, ends by {ends}" in screen(told)
+    assert "1 of 2 GPUs free" in screen(told)
+    failed = screen(replace(told, status=Status.TIMEOUT, slurm=None))
+    assert "2 of 2 GPUs free" in failed
+    assert "Slurm on login1: timeout" in failed
 
 
 # Jobs

@@ -25,7 +25,13 @@ from gpumon_static.config.file import load
 from gpumon_static.config.settings import Config
 from gpumon_static.model import Gpu, HostReading
 from gpumon_static.store.history import questions, record
-from gpumon_static.store.history.database import SUPPLY_MAXES, SUPPLY_SUMS, migrate, writing
+from gpumon_static.store.history.database import (
+    SLURM_SUPPLY_SUMS,
+    SUPPLY_MAXES,
+    SUPPLY_SUMS,
+    migrate,
+    writing,
+)
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.observed import BUSY, FREE, HELD, HostSighting
 from gpumon_static.store.history.supply import supply
@@ -45,21 +51,25 @@ Tables = dict[tuple[Any, ...], dict[str, int]]
 # A slow recount: each run's GPUs in a list, and every second of a run's time by itself
 
 
-def snapshot(recount: Recount) -> list[tuple[str, str, int]]:
-    """Host, model and state of each whole GPU that is thought to be there."""
+def snapshot(recount: Recount) -> list[tuple[str, str, int, bool | None]]:
+    """Of each whole GPU that is thought to be there: host, model, state, and whether a job of Slurm has it."""
     return [
-        (*recount._pool[name], samples[-1].state)
+        (
+            *recount._pool[name],
+            samples[-1].state,
+            samples[-1].owner is not None if samples[-1].is_told else None,
+        )
         for name, samples in recount.samples.items()
         if recount._there[name] and recount._pool[name][1].endswith("/")
     ]
 
 
-def plain_sums(snapshots: list[tuple[int, list[tuple[str, str, int]]]], unit: int) -> Tables:
-    sums: Tables = defaultdict(lambda: dict.fromkeys((*SUPPLY_SUMS, *SUPPLY_MAXES), 0))
+def plain_sums(snapshots: list[tuple[int, list[tuple[str, str, int, bool | None]]]], unit: int) -> Tables:
+    sums: Tables = defaultdict(lambda: dict.fromkeys((*SUPPLY_SUMS, *SUPPLY_MAXES, *SLURM_SUPPLY_SUMS), 0))
     for (at, seen), (following, _) in pairwise(snapshots):
         gap = following - at
         end = following if gap <= 1.5 * INTERVAL else at + INTERVAL
-        parts = {(model, None) for _, model, _ in seen} | {(model, GROUPS[host]) for host, model, _ in seen}
+        parts = {(model, group) for host, model, *_ in seen for group in (None, GROUPS[host])}
         for model, group in parts:
             mine = [one for one in seen if one[1] == model and group in (None, GROUPS[one[0]])]
             for second in range(at, end):
@@ -67,10 +77,13 @@ def plain_sums(snapshots: list[tuple[int, list[tuple[str, str, int]]]], unit: in
     return sums
 
 
-def _add_second(row: dict[str, int], seen: list[tuple[str, str, int]]) -> None:
-    states = [state for _, _, state in seen]
+def _add_second(row: dict[str, int], seen: list[tuple[str, str, int, bool | None]]) -> None:
+    states = [state for _, _, state, _ in seen]
     free, busy, held = states.count(FREE), states.count(BUSY), states.count(HELD)
-    on_host = [sum(h == host and state == FREE for h, _, state in seen) for host in HOSTS]
+    on_host = [sum(h == host and state == FREE for h, _, state, _ in seen) for host in HOSTS]
+    row["told_s"] += sum(given is not None for *_, given in seen)
+    row["allocated_s"] += sum(given is True for *_, given in seen)
+    row["idle_s"] += sum(given is True and state == HELD for _, _, state, given in seen)
     row["counted_s"] += 1
     row["free_s"], row["busy_s"], row["held_s"] = (
         row["free_s"] + free,
@@ -84,13 +97,15 @@ def _add_second(row: dict[str, int], seen: list[tuple[str, str, int]]) -> None:
         for column, size in (("two_s", 2), ("four_s", 4), ("eight_s", 8)):
             row[column] += any(number >= size for number in on_host)
     row["gpus"] = max(row["gpus"], len(states))
-    row["host_gpus"] = max(row["host_gpus"], *(sum(h == host for h, _, _ in seen) for host in HOSTS))
+    row["host_gpus"] = max(row["host_gpus"], *(sum(h == host for h, *_ in seen) for host in HOSTS))
 
 
 def counted(connection: sqlite3.Connection, unit: str) -> Tables:
-    columns = (*SUPPLY_SUMS, *SUPPLY_MAXES)
+    columns = (*SUPPLY_SUMS, *SUPPLY_MAXES, *SLURM_SUPPLY_SUMS)
+    listed = ", ".join(f"coalesce({column}, 0)" for column in columns)
     rows = connection.execute(
-        f"SELECT {unit}, m.name || '/', g.name, {', '.join(columns)} FROM supply_{unit}s AS s"
+        f"SELECT {unit}, m.name || '/', g.name, {listed} FROM supply_{unit}s AS s"
+        f" LEFT JOIN slurm_supply_{unit}s USING ({unit}, model, host_group)"
         " JOIN supply_models AS m ON m.model = s.model LEFT JOIN host_groups AS g ON g.id = s.host_group"
     )
     return {tuple(row[:3]): dict(zip(columns, row[3:], strict=True)) for row in rows}
@@ -130,7 +145,14 @@ def runs_without_moves(draw: st.DrawFn) -> list[list[HostSighting]]:
 @given(runs=runs_without_moves())
 @settings(max_examples=40, deadline=None)
 def test_an_update_counts_the_runs_whose_samples_are_kept(runs: list[list[HostSighting]]) -> None:
-    """As if all runs but the last had been recorded by a version that did not count supply."""
+    """As if all runs but the last had been recorded by a version that did not count supply, nor ask Slurm."""
+    runs = [
+        [
+            h._replace(gpus=h.gpus and [g._replace(allocated_to=None, is_told=False) for g in h.gpus])
+            for h in run
+        ]
+        for run in runs
+    ]
     found = []
     for is_updated in (False, True):
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:

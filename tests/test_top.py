@@ -91,13 +91,14 @@ def test_it_shows_the_lab_and_goes_on_over_the_same_connections(lab: Lab) -> Non
         wait_until(lambda: len(log.read_text().splitlines()) >= 1 + 4 * 6, terminal)
         assert "of 6 GPUs free" in terminal.screen
         assert "2 of 4 hosts failed" in terminal.screen
+        terminal.wait_for(lambda screen: "drained in Slurm" in screen)
         assert max(map(len, terminal.screen.splitlines())) <= 100
         assert len(terminal.screen.splitlines()) == 24
         terminal.press("q")
         assert terminal.ended() == 0
         assert terminal.is_restored
-    # Two hosts answer, over one connection each; render-01 is logged in to, and its driver is broken.
-    assert lab.connections - before == 3
+    # Two hosts and Slurm's answer, over one connection each; render-01's driver is broken.
+    assert lab.connections - before == 4
     assert_log_of_rntop(log)
 
 

@@ -141,6 +141,8 @@ any_allocations = st.builds(
     user=maybe(any_texts),
     started_at=maybe(any_times),
     ends_at=maybe(any_times),
+    partition=maybe(any_texts),
+    account=maybe(any_texts),
 )
 any_gpus = st.builds(
     Gpu,
@@ -217,6 +219,8 @@ any_answers = st.builds(
             started_at=maybe(any_times),
             ends_at=maybe(any_times),
             gpus=some(st.builds(JobGpus, any_texts, any_wholes, some(any_wholes))),
+            partition=maybe(any_texts),
+            account=maybe(any_texts),
         )
     ),
     waiting=some(st.builds(Waiting, maybe(any_texts), any_wholes, any_wholes, maybe(any_times))),

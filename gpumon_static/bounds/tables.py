@@ -119,11 +119,11 @@ TEXTS: dict[type, dict[str, int]] = {
     MigDevice: {"uuid": 96, "profile": 48},
     Process: {"type": 8, "name": 200, "user": 64, "state": 16, "job": 96, "command_line": 200},
     Fault: {"detail": 120},
-    Allocation: {"job": 24, "job_name": 96, "user": 64},
+    Allocation: {"job": 24, "job_name": 96, "user": 64, "partition": 64, "account": 64},
     NodeState: {"node": 64, "state": 96, "reason": 200, "kind": 48},
     SlurmAnswer: {"version": 48},
     SlurmNode: {"host_name": 255, "state": 96, "reason": 200, "kind": 48},
-    SlurmJob: {"user": 64, "name": 96},
+    SlurmJob: {"user": 64, "name": 96, "partition": 64, "account": 64},
     JobGpus: {},
     Waiting: {"kind": 48},
 }

@@ -232,7 +232,7 @@ def free(
         return
     expected = terminal.look_ahead(document, wanted, at) if when else []
     if not expected:
-        raise terminal.no_place(document, wanted, at)
+        raise terminal.no_place(document, wanted, at, asks_when=when)
     shown = expected[:most]
     click.echo(terminal.when_json(shown) if as_json else "\n".join(terminal.when_lines(shown, at)))
 

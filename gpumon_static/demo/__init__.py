@@ -2,6 +2,7 @@
 
     lab.py       which hosts there are: a function of the spec (seed, hosts, gpus)
     jobs.py      who runs what on which GPU, when: a function of the lane and the time
+    slurm.py     which GPUs Slurm has given to these jobs, and what scontrol prints of it
     workload.py  host and time to the reading it would give, made in microseconds, for any past time too
     answers.py   a reading to what the host's programs print (nvidia-smi, ps, /proc); xml.py is the long one,
                  sysfs.py has the files of AMD's driver

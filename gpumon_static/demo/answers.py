@@ -10,7 +10,7 @@ sys/class/...    what AMD's driver writes: sysfs.py
 
 from __future__ import annotations
 
-from gpumon_static.demo import sysfs, workload, xml
+from gpumon_static.demo import slurm, sysfs, workload, xml
 from gpumon_static.demo.lab import DemoHost
 from gpumon_static.model import GONE, HostReading, Machine, Process, Status
 
@@ -39,6 +39,15 @@ cpu$cores 4705 150 1120 16250856 2620 0 180 0 0 0"
 done
 echo "$line" >"$DEMO_ANSWERS/proc/stat"
 exec cat "$DEMO_ANSWERS/ps"
+""",
+    "scontrol": f"""\
+#!/bin/sh
+# A stand-in of the demo cluster, for the host that is asked for Slurm.
+case $* in
+  *job) exec cat "$DEMO_ANSWERS/scontrol.jobs" ;;
+  *node) exec cat "$DEMO_ANSWERS/scontrol.nodes" ;;
+  *) echo "{slurm.VERSION}" ;;
+esac
 """,
     "df": """\
 #!/bin/sh

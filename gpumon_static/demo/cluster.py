@@ -25,7 +25,7 @@ import paramiko
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gpumon_static.demo import answers, lab, workload
+from gpumon_static.demo import answers, lab, slurm, workload
 from gpumon_static.demo.lab import DemoHost, DemoSpec
 from gpumon_static.demo.server import SshServer
 from gpumon_static.model import Status
@@ -59,7 +59,15 @@ site = "site"                    # index.html
 title = "Demo Lab"
 refresh = 60                     # seconds
 
+[slurm]
+host = "{login}"                # it has scontrol, for the groups vision, language and chemistry
+
 # What differs from host to host. In your lab the name is the address and the port is 22: leave both out.
+"""
+CONFIG_SLURM = """
+[hosts.{login}]
+address = "{address}"
+port = {port}
 """
 
 
@@ -97,24 +105,25 @@ class DemoCluster:
         self._refreshes += 1
         fresh = self._root / f"answers-{self._refreshes}"
         for host in self.hosts:
-            for name, text in answers.files(host, workload.healthy_reading(host, now)).items():
-                file = fresh / host.name / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, encoding="utf-8")
+            _write(fresh / host.name, answers.files(host, workload.healthy_reading(host, now)))
+        _write(fresh / slurm.LOGIN, slurm.files(self.hosts, int(now.timestamp())))
         self._answers = fresh
         shutil.rmtree(before_last, ignore_errors=True)
 
     def config_text(self) -> str:
         head = CONFIG_HEAD.format(
             user=USER,
+            login=slurm.LOGIN,
             key=self.key_path.name,
             known_hosts=self.known_hosts_path.name,
             hosts="\n".join(f'  "{host.name}",' for host in self.hosts),
         )
-        return head + "".join(self._host_section(host) for host in self.hosts)
+        login = CONFIG_SLURM.format(login=slurm.LOGIN, address=ADDRESS, port=self.ports[slurm.LOGIN])
+        return head + login + "".join(self._host_section(host) for host in self.hosts)
 
     def _host_section(self, host: DemoHost) -> str:
         note = f'note = "{host.note}"\n' if host.note else ""
+        note += 'run = "slurm"\n' if slurm.is_managed(host) else ""
         return (
             f'\n[hosts.{host.name}]\naddress = "{ADDRESS}"\nport = {self.ports[host.name]}\n'
             f'group = "{host.group}"\ngpus = {len(host.gpus)}\n{note}'
@@ -132,6 +141,7 @@ class DemoCluster:
                 self.ports[host.name] = self._port_that_refuses()
             else:
                 self.ports[host.name] = server.listen(host.name)
+        self.ports[slurm.LOGIN] = server.listen(slurm.LOGIN)
         _write_private(self.key_path, client_key)
         self.known_hosts_path.write_text(self._known_hosts(_load(host_key)), encoding="utf-8")
         server.start()
@@ -157,6 +167,13 @@ class DemoCluster:
             "GPUMON_SYS": str(own / "sys"),
             "GPUMON_SHARE": str(own / "share"),
         }
+
+
+def _write(directory: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        file = directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def _write_stand_ins(directory: Path) -> None:

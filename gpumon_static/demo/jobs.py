@@ -48,6 +48,8 @@ class Habit(Enum):
     """A user holds memory, and nothing computes."""
     SHARED = auto()
     FREE = auto()
+    ALLOCATED = auto()
+    """A Slurm job has it, and runs nothing on it."""
     DESKTOP = auto()
     """Only a screen is attached."""
     GONE = auto()
@@ -86,6 +88,10 @@ class DemoJob:
     phase: float
     number: int
     """PIDs are made of it."""
+
+    @property
+    def slurm_id(self) -> int:
+        return 20_000 + self.number % 80_000
 
 
 def running(lane: Lane, at: int) -> Iterator[DemoJob]:
@@ -153,7 +159,7 @@ def _parts(
     lane: Lane, people: Sequence[DemoUser], chance: Random
 ) -> list[tuple[Sequence[DemoUser], tuple[Slot, ...]]]:
     """The rows of jobs in a window: whose they are, and on which GPUs."""
-    if lane.habit in (Habit.FREE, Habit.DESKTOP):
+    if lane.habit in (Habit.FREE, Habit.ALLOCATED, Habit.DESKTOP):
         return []
     if lane.habit is Habit.SHARED:
         # Two rows on the same GPUs, of different users.

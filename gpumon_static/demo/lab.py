@@ -102,14 +102,14 @@ SLICES = (
 
 ECC_ERRORS = Fault("ecc-errors", "uncorrected: 2 in DRAM")
 SLURM_GROUPS = {"vision", "language", "chemistry"}
-"""On the others, users log in and start jobs directly."""
+"""Slurm manages these (slurm.py). On the others, users log in and start jobs directly."""
 
 SHOWN = (
     HostKind("vision", "vision", models.A100_SXM, ((4, TEAM), (1, HELD), (2, NORMAL), (1, FREE)),
          "550.90.07", "12.4", 128, 1008),
     HostKind("vision", "vision", models.RTX_3090, ((1, SHARED), (2, TEAM), (1, NORMAL)),
          "535.183.01", "12.2", 32, 252),
-    HostKind("vision", "vision", models.RTX_3090, ((2, NORMAL), (1, NORMAL), (1, FREE)),
+    HostKind("vision", "vision", models.RTX_3090, ((2, NORMAL), (1, NORMAL), (1, Habit.ALLOCATED)),
          "535.183.01", "12.2", 32, 252),
     HostKind("language", "language", models.H100, ((4, BUSY), (4, NORMAL)), "570.124.06", "12.8", 192, 2015,
          note="reserved for the shared task until Friday"),

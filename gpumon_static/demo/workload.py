@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gpumon_static.demo.jobs import DemoJob, Habit, Lane, Slot, daylight, running, utilization
 from gpumon_static.demo.lab import SLURM_GROUPS, DemoGpu, DemoHost, DemoSlice
+from gpumon_static.demo.slurm import with_slurm
 from gpumon_static.model import GONE, Disk, Gpu, HostReading, Machine, MigDevice, Process, Status
 
 DRIVER_FAILURE = (
@@ -38,14 +39,14 @@ def reading(host: DemoHost, at: datetime) -> HostReading:
     if host.fate is Status.OK:
         return healthy_reading(host, at)
     reason = DRIVER_FAILURE if host.fate is Status.DRIVER else "connection refused: no sshd listens there"
-    return HostReading(host.name, at, host.fate, reason)
+    return with_slurm(HostReading(host.name, at, host.fate, reason), host, int(at.timestamp()))
 
 
 def healthy_reading(host: DemoHost, at: datetime) -> HostReading:
     """The same, as if the host had not failed."""
     seconds = int(at.timestamp())
     shares = _shares(host, seconds)
-    return HostReading(
+    reading = HostReading(
         host=host.name,
         fetched_at=at,
         driver_version=host.driver,
@@ -53,6 +54,7 @@ def healthy_reading(host: DemoHost, at: datetime) -> HostReading:
         gpus=tuple(_gpu(gpu, shares, seconds) for gpu in host.gpus),
         machine=_machine(host, shares, seconds),
     )
+    return with_slurm(reading, host, seconds)
 
 
 def _shares(host: DemoHost, at: int) -> _Shares:
@@ -86,7 +88,7 @@ def _share(job: DemoJob, lane: Lane, total_mib: int, rank: int, slot: int, at: i
         uid=job.person.uid,
         elapsed_s=at - job.start,
         state="Rl" if load >= 1 else "Sl",
-        job=f"slurm:{20_000 + job.number % 80_000}" if lane.group in SLURM_GROUPS else None,
+        job=f"slurm:{job.slurm_id}" if lane.group in SLURM_GROUPS else None,
     )
     return _Share(process, load)
 

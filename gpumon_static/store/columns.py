@@ -24,7 +24,7 @@ EXTRA = (
     " swap_total_mib uptime_s disks note gpu_vendor gpu_device gpu_memory_shared gpu_utilization_sticks"
     " compute_units slurm_node slurm_state slurm_reason slurm_takes_jobs slurm_kind slurm_allocated slurm_job"
     " slurm_job_name slurm_user slurm_started_at slurm_ends_at gpu_temperature_limit_c"
-    " probe_version clock_offset_s"
+    " probe_version clock_offset_s slurm_partition slurm_account"
 ).split()
 COLUMNS = CONTRACT + EXTRA
 
@@ -157,5 +157,7 @@ ALLOCATION: dict[str, CsvColumn] = {
     "slurm_user": CsvColumn("user", cells.text, "login of its owner"),
     "slurm_started_at": CsvColumn("started_at", cells.moment, "when it started; UTC, ISO 8601"),
     "slurm_ends_at": CsvColumn("ends_at", cells.moment, "when it ends at the latest, by its time limit"),
+    "slurm_partition": CsvColumn("partition", cells.text, "its partition"),
+    "slurm_account": CsvColumn("account", cells.text, "its account"),
 }
 TABLES = (HOST, MACHINE, GPU, SLICE, PROCESS, NODE, ALLOCATION)

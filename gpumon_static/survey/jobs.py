@@ -59,6 +59,8 @@ class Job:
     """Those of its places that Slurm has given it, and where it has no process."""
     ends_at: datetime | None = None
     """At the latest, by its time limit in Slurm."""
+    partition: str | None = None
+    account: str | None = None
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -248,6 +250,8 @@ def _with_allocation(job: Job | None, given: Sequence[_Allocated]) -> Job:
         utilization=((job.utilization or 0) * used + sum(loads)) / known if known else None,
         unused=tuple(unused),
         ends_at=max((at for at in ends if at), default=None),
+        partition=first.partition,
+        account=first.account,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gpumon_static.model import GONE, Process
+from gpumon_static.model import GONE, Gpu, Process
 from gpumon_static.text import clip
 
 USER_LETTERS = 32
@@ -29,6 +29,12 @@ def owner(process: Process) -> Owner:
     if process.uid is not None:
         return Owner(f"uid {process.uid}", False)
     return Owner(ENDED if process.state == GONE else UNKNOWN, False)
+
+
+def owner_of_job(gpu: Gpu) -> Owner:
+    """Of the Slurm job that has the GPU."""
+    name = gpu.allocation.user
+    return Owner(clip(name, USER_LETTERS), not name.startswith("uid ")) if name else Owner(UNKNOWN, False)
 
 
 def by_owner(processes: Iterable[Process]) -> list[tuple[Owner, list[Process]]]:

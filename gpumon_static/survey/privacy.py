@@ -10,6 +10,7 @@ What each text is:
     job, command line           as it is     none                       none
     owner of a Slurm job        as it is     a pseudonym                a number, for counting only
     id, name of a Slurm job     as it is     none                       none
+    its partition and account   as it is     none                       none
     reason of a Slurm node      as it is     none                       none
     error, warning              as it is     a sentence of ours         the same
     note, details of faults     as it is     none                       none
@@ -107,7 +108,14 @@ def _without_details(gpu: Gpu, called: Callable[[str], str]) -> Gpu:
     return replace(
         gpu,
         faults=tuple(replace(fault, detail=None) for fault in gpu.faults),
-        allocation=replace(given, job=None, job_name=None, user=called(given.user) if given.user else None),
+        allocation=replace(
+            given,
+            job=None,
+            job_name=None,
+            user=called(given.user) if given.user else None,
+            partition=None,
+            account=None,
+        ),
     )
 
 

@@ -70,6 +70,8 @@ def observed(reading: HostReading, busy: BusyConfig) -> Iterator[Observed]:
 
 def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
     state = gpu_state(gpu, busy)
+    # A job may have one slice of a card: what of the card is allocated is not known.
+    given = Allocated.UNKNOWN if gpu.slices else gpu.allocation.allocated
     return Observed(
         uuid=gpu.uuid,
         position=gpu.index,
@@ -86,7 +88,8 @@ def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
             _whole_number(gpu.power_w),
         ),
         memory_total=_whole_number(gpu.memory_total_mib),
-        allocated_to=_owner(gpu) if gpu.allocation.allocated is Allocated.YES else None,
+        allocated_to=_owner(gpu) if given is Allocated.YES else None,
+        is_told=given in (Allocated.YES, Allocated.NO),
     )
 
 

@@ -132,7 +132,9 @@ def gone_mib(processes: Iterable[Process]) -> float | None:
 def _if_not_allocated(state: State, gpu: Gpu) -> State:
     """Held instead of free for a GPU that Slurm has given to a job, unknown where it does not report that."""
     if gpu.allocation.allocated is Allocated.YES and not gpu.slices:
-        return state if state.is_taken else State.HELD
+        # One that reports nothing of itself is not called idle.
+        is_dark = state is State.UNKNOWN and gpu.utilization is None
+        return state if state.is_taken else State.BUSY if is_dark else State.HELD
     is_hidden = gpu.allocation.allocated is Allocated.UNKNOWN
     return State.UNKNOWN if state is State.FREE and is_hidden else state
 

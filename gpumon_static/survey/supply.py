@@ -1,7 +1,8 @@
 """Are we short of a model, or is it held idle? Shares of time and a verdict, by the rules in docs/history.md.
 
 Busy, held idle and free are shares of the known GPU time and add up to one. Coverage is the known part of all
-the GPU time since the model was first seen in the period.
+the GPU time since the model was first seen in the period. Allocated, and allocated and idle, are shares of
+the GPU time that Slurm reported on.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gpumon_static.store.history.supply import ModelSupply, SupplyAnswer, SupplySums
+from gpumon_static.store.history.supply import ModelSupply, SlurmSums, SupplyAnswer, SupplySums
 from gpumon_static.text import natural_key
 
 DAY = 86400
@@ -61,6 +62,13 @@ class SupplyRow:
     held_by: tuple[tuple[str, float], ...]
     """Who, and how many days of these; empty where no names are shown."""
     held_users: int
+    allocated: float | None = None
+    """Of the time that Slurm reported on, as the next; None where it reported on none."""
+    allocated_idle: float | None = None
+    """Slurm had given the GPU to a job, and it did nothing. A part of what is held idle."""
+    allocated_days: float | None = None
+    """GPU days."""
+    allocated_idle_days: float | None = None
 
     @property
     def unknown(self) -> float:
@@ -143,7 +151,19 @@ def _row(model: ModelSupply, answer: SupplyAnswer) -> SupplyRow:
         held_days=(sums.held_s if model.held_by is None else sum(s for _, s in model.held_by)) / DAY,
         held_by=tuple((user, seconds / DAY) for user, seconds in model.held_by or ()),
         held_users=len(model.held_by or ()),
+        **_slurm_shares(model.slurm),
     )
+
+
+def _slurm_shares(slurm: SlurmSums | None) -> dict[str, float | None]:
+    if slurm is None:
+        return {}
+    return {
+        "allocated": _share(slurm.allocated_s, slurm.told_s),
+        "allocated_idle": _share(slurm.idle_s, slurm.told_s),
+        "allocated_days": slurm.allocated_s / DAY,
+        "allocated_idle_days": slurm.idle_s / DAY,
+    }
 
 
 def _coverage(sums: SupplySums, length_s: int) -> float:

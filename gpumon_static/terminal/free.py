@@ -19,6 +19,8 @@ from gpumon_static.times import Clock, duration, parse_utc, utc_text
 USUAL_PAUSE = 60.0
 """Seconds between two requests where the page does not set how often it may be asked."""
 LONGEST_PAUSE = 600.0
+NO_SLURM = "by when is not known: that needs [slurm] in the collector's config (docs/slurm.md)"
+NO_END = "by when is not known: Slurm reports no job there with a time limit"
 
 Sleep = Callable[[float], None]
 
@@ -95,10 +97,17 @@ def text(found: Sequence[Offer], form: str | None) -> str:
     return "\n".join(plain_lines(found) if form == "plain" else lines(found))
 
 
-def no_place(document: dict[str, Any], wanted: Wanted, now: datetime) -> GpumonError:
-    """That there is none now, and by when there will be one, where that is known."""
-    soonest = _estimate(document, wanted, now)
-    return GpumonError(f"no host has {wanted} now" + (f"; {soonest}" if soonest else ""))
+def no_place(
+    document: dict[str, Any], wanted: Wanted, now: datetime, *, asks_when: bool = False
+) -> GpumonError:
+    """That there is none now, and by when there will be one, where that is known.
+
+    `asks_when`: why it is not known, too.
+    """
+    told = _estimate(document, wanted, now)
+    if asks_when and not told:
+        told = NO_END if document.get("slurm") else NO_SLURM
+    return GpumonError(f"no host has {wanted} now" + (f"; {told}" if told else ""))
 
 
 def _estimate(document: dict[str, Any], wanted: Wanted, now: datetime) -> str:

@@ -13,25 +13,31 @@ MOST_NAMED = 3
 
 
 def supply_report(rows: Sequence[SupplyRow], *, by_group: bool) -> HistoryReport:
+    """On a terminal, the columns of Slurm are shown where it was asked."""
+    is_slurm = any(row.allocated is not None for row in rows)
     columns = [ReportColumn("group", "Group", is_number=False)] if by_group else []
     columns += [
         ReportColumn("model", "Model", is_number=False),
         ReportColumn("gpus", "GPUs"),
         ReportColumn("busy_percent", "Busy %", drop=3),
         ReportColumn("held_idle_percent", "Held idle %", drop=2),
+        ReportColumn("allocated_percent", "Allocated %", is_shown=False),
+        ReportColumn("allocated_idle_percent", "Alloc. idle %", drop=4, is_shown=is_slurm),
         ReportColumn("free_percent", "Free %", is_shown=False),
         ReportColumn("unknown_percent", "Unknown %", is_shown=False),
         ReportColumn("coverage_percent", "Known %", drop=1),
         ReportColumn("known_days", "Days known", is_shown=False),
         ReportColumn("none_free_percent", "None free %"),
-        ReportColumn("two_free_percent", "2+ on a host %", drop=4),
-        ReportColumn("four_free_percent", "4+ %", drop=7),
-        ReportColumn("eight_free_percent", "8+ %", drop=9),
-        ReportColumn("worst_hour", "Worst", is_number=False, drop=6),
-        ReportColumn("busy_change_points", "Busy +/-", drop=8),
+        ReportColumn("two_free_percent", "2+ on a host %", drop=5),
+        ReportColumn("four_free_percent", "4+ %", drop=8),
+        ReportColumn("eight_free_percent", "8+ %", drop=10),
+        ReportColumn("worst_hour", "Worst", is_number=False, drop=7),
+        ReportColumn("busy_change_points", "Busy +/-", drop=9),
         ReportColumn("none_free_change_points", "None free +/-", is_shown=False),
-        ReportColumn("held_idle_gpu_days", "Idle days", drop=5),
-        ReportColumn("held_idle_by", "By", is_number=False, drop=10),
+        ReportColumn("held_idle_gpu_days", "Idle days", drop=6),
+        ReportColumn("held_idle_by", "By", is_number=False, drop=11),
+        ReportColumn("allocated_gpu_days", "Allocated days", is_shown=False),
+        ReportColumn("allocated_idle_gpu_days", "Alloc. idle days", is_shown=False),
         ReportColumn("verdict", "Verdict", is_number=False, is_shown=False),
         ReportColumn("words", "In words", is_number=False),
     ]
@@ -43,7 +49,8 @@ def _supply_cells(row: SupplyRow) -> tuple[str | float | int | None, ...]:
     return (
         row.model,
         row.gpus,
-        *map(_percent, (row.busy, row.held, row.free, row.unknown, row.coverage)),
+        *map(_percent, (row.busy, row.held, row.allocated, row.allocated_idle)),
+        *map(_percent, (row.free, row.unknown, row.coverage)),
         rounded(row.known_days),
         *map(_percent, (row.none_free, row.two_free, row.four_free, row.eight_free)),
         hour_words(row.worst_hour),
@@ -51,6 +58,7 @@ def _supply_cells(row: SupplyRow) -> tuple[str | float | int | None, ...]:
         _percent(row.none_free_change),
         rounded(row.held_days),
         _held_by(row),
+        *map(rounded, (row.allocated_days, row.allocated_idle_days)),
         row.verdict,
         row.words,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def top(
         raise GpumonError("top needs a terminal; for a pipe there is: gpumon-static show --live")
     config = replace(config, hosts=tuple(hosts))
     log = RntopLog(output) if output else None
-    watch = Watch(config.path, hosts, config.fetch.workers, interval, clock)
+    asked = [cluster.asked for cluster in config.clusters]
+    watch = Watch(config.path, [*asked, *hosts], config.fetch.workers, interval, clock)
     try:
         with Screen() as screen:
             watch.start()
@@ -47,7 +49,7 @@ def _loop(
     drawn_at, drawn_size = 0.0, (0, 0)
     while not view.has_ended:
         before = view
-        view = with_news(view, watch, log)
+        view = with_news(view, watch, log, {cluster.asked.name for cluster in config.clusters})
         age = time.monotonic() - drawn_at
         # Not for each of a thousand hosts: twice a second is live enough.
         is_due = age >= 1.0 or (age >= DRAW_EVERY and view != before)
@@ -64,10 +66,13 @@ def _loop(
         watch.pause(view.is_paused)
 
 
-def with_news(view: View, watch: Watch, log: RntopLog | None) -> View:
-    news = [] if view.is_paused else list(watch.news())
-    if not news:
+def with_news(view: View, watch: Watch, log: RntopLog | None, clusters: Container[str] = ()) -> View:
+    """`clusters`: the names under which each Slurm is asked."""
+    all_news = [] if view.is_paused else list(watch.news())
+    if not all_news:
         return view
+    slurm = {**view.slurm, **{r.host: r for r in all_news if r.host in clusters}}
+    news = [reading for reading in all_news if reading.host not in clusters]
     problem = view.problem
     for reading in news:
         try:
@@ -75,4 +80,5 @@ def with_news(view: View, watch: Watch, log: RntopLog | None) -> View:
                 log.add(reading)
         except OSError as error:
             problem = f"--output: {error.strerror or error}"
-    return replace(view, readings={**view.readings, **{r.host: r for r in news}}, problem=problem)
+    readings = {**view.readings, **{r.host: r for r in news}}
+    return replace(view, readings=readings, slurm=slurm, problem=problem)

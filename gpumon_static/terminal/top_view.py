@@ -8,6 +8,7 @@ from datetime import datetime
 
 from rich.text import Text
 
+from gpumon_static.collect.slurm.join import join
 from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
 from gpumon_static.survey.names import short_model
@@ -41,6 +42,8 @@ class View:
     scroll: int = 0
     problem: str = ""
     readings: Mapping[str, HostReading] = field(default_factory=dict)
+    slurm: Mapping[str, HostReading] = field(default_factory=dict)
+    """By the name under which each Slurm was asked."""
 
 
 def press(view: View, key: str, page: int) -> View:
@@ -75,7 +78,8 @@ def _typed(view: View, key: str) -> View:
 
 def frame(view: View, config: Config, now: datetime, width: int, height: int) -> tuple[list[Text], int]:
     """The lines of one screen, and how far it is scrolled when it has gone as far as it can."""
-    survey = survey_of(list(view.readings.values()), config, now)
+    joined = join(list(view.readings.values()), view.slurm, config)
+    survey = survey_of(joined, config, now)
     head = _head(view, survey, now)
     body = _body(view, survey, width)
     room = max(1, height - len(head) - 1)
@@ -97,6 +101,9 @@ def _head(view: View, survey: Survey, now: datetime) -> list[Text]:
     clock = Text(f"{now.astimezone():%H:%M:%S %Z}  {state}  sorted by {SORTS[view.sort][0]}", "dim")
     if view.is_paused:
         clock.stylize("bold reverse")
+    for reading in view.slurm.values():
+        if not reading.ok:
+            clock.append(f"  {reading.host}: {reading.status.value}", "red")
     return [line, clock, Text()]
 
 

@@ -1,4 +1,4 @@
-"""The hosts of `top`: a thread for each, which keeps its connection and reads at every tick.
+"""The hosts of `top`, and its Slurm: a thread for each, which keeps its connection and reads at every tick.
 
 A host that fails is asked again later and later, up to a minute apart, and never ends the others.
 """
@@ -20,6 +20,8 @@ from gpumon_static.model import HostReading
 from gpumon_static.times import Clock
 
 LONGEST_PAUSE = 60.0
+SLURM_EVERY = 30.0
+"""Seconds between two questions to a Slurm: its controller has all of the cluster to answer for."""
 FAREWELL = 1.0
 """Seconds in which the threads may close what they have open."""
 
@@ -28,7 +30,10 @@ class Watch:
     def __init__(
         self, config_path: Path, hosts: Sequence[HostConfig], workers: int, interval: float, clock: Clock
     ) -> None:
-        """`workers`: how many connect at once. Raises `ConfigError` where a key file cannot be used."""
+        """`hosts`: those of Slurm too. `workers`: how many connect at once.
+
+        Raises `ConfigError` where a key file cannot be used.
+        """
         self._turn = threading.Semaphore(workers)
         self._shared = ReaderFactory(config_path, tuple(hosts), clock).open()
         self._interval = interval
@@ -77,13 +82,14 @@ class Watch:
             return made
 
         session = Session(host, self._shared, anew, self._turn)
+        usual = max(self._interval, SLURM_EVERY) if host.asks_slurm else self._interval
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
             reading = gate.answer(host.name, session.read, self._clock)
             self._answers.put(reading)
             failures = 0 if reading.ok else failures + 1
-            pause = max(self._interval, min(LONGEST_PAUSE, self._interval * 2.0 ** min(failures, 16)))
+            pause = max(usual, min(LONGEST_PAUSE, usual * 2.0 ** min(failures, 16)))
             self._stop.wait(max(0.1, pause - (time.monotonic() - started)))
             self._going.wait()
         session.close()

@@ -31,7 +31,8 @@ _NAME = re.compile(r" JobName=")
 # No blank may be missing, and each part is short: what does not match costs little, wherever it stands.
 _OWNER = re.compile(r" UserId=([^=]{1,100}?) GroupId=[^=]{1,100}? MCS_label=")
 _KEYS = re.compile(
-    r" (JobState|Reason|TimeLimit|SubmitTime|StartTime|EndTime|NumNodes|NumTasks|ReqTRES|TRES|Gres)=(\S*)"
+    r" (JobState|Reason|TimeLimit|SubmitTime|StartTime|EndTime|Partition|Account"
+    r"|NumNodes|NumTasks|ReqTRES|TRES|Gres)=(\S*)"
 )
 _LAST_KEYS = re.compile(r" (TresPerJob|TresPerNode|TresPerTask)=(\S*)")
 _NODES = re.compile(r" Nodes=(\S+) CPU_IDs=\S* Mem=\S* GRES(?:_IDX)?=(\S*)")
@@ -76,6 +77,8 @@ class JobLines:
             started_at=moment(first.get("StartTime")),
             ends_at=moment(first.get("EndTime")) if is_running else None,
             gpus=gpus,
+            partition=known(first.get("Partition")),
+            account=known(first.get("Account")),
         )
 
     def _gpus(self, nodes: str, listed: str) -> Iterator[JobGpus]:

@@ -171,7 +171,9 @@ class _Given:
 
     def _allocation(self, job: SlurmJob) -> Allocation:
         name = job.name if self._cluster.job_names else None
-        return Allocation(Allocated.YES, job.id, name, job.user, job.started_at, job.ends_at)
+        return Allocation(
+            Allocated.YES, job.id, name, job.user, job.started_at, job.ends_at, job.partition, job.account
+        )
 
 
 def _jobs(gpu: Gpu) -> list[str]:

@@ -141,6 +141,8 @@ def _allocation(gpu: Gpu, tier: Tier) -> dict[str, Any] | None:
         "allocated": given.allocated.value,
         "job": given.job,
         "job_name": given.job_name,
+        "partition": given.partition,
+        "account": given.account,
         "user": given.user if tier is not Tier.COUNTS else None,
         "started_at": _time(given.started_at),
         "ends_at": _time(given.ends_at),

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Card, HostView, Page, Tooltip
 
 KINDS = {kind: place for place, kind in enumerate(Kind)}
+ALLOCATED = len(KINDS)
+"""In the place of a held one: of a Slurm job, without a process."""
 USUAL_UUID = re.compile("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NO_PROCESSES = "No processes."
 """The usual sentence, which is left out."""
@@ -88,6 +90,10 @@ def _host(host: HostView, lists: _Lists, *, tells_names: bool) -> list[Any]:
     ]
 
 
+def kind_number(card: Card) -> int:
+    return ALLOCATED if card.is_allocated else KINDS[card.kind]
+
+
 def host_row(host: HostView) -> list[Any]:
     """Up to its GPUs."""
     return [
@@ -109,7 +115,7 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
     users = lists.users
     return [
         card.index,
-        KINDS[card.kind],
+        kind_number(card),
         lists.models[card.model, tip.model, numbers.environment],
         short_number(numbers.utilization),
         short_number(numbers.used_mib),

@@ -431,6 +431,17 @@ class ModelCount:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenView:
+    """What a user's Slurm jobs have."""
+
+    gpus: int
+    jobs: str
+    """in 2 jobs; empty where it is not known."""
+    used: int
+    efficiency: Quantity
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
     """A row of the users' table."""
 
@@ -445,6 +456,8 @@ class Person:
     places: tuple[tuple[str, str, str], ...] = ()
     """The same as parts: host, its short name, and its GPUs."""
     more_hosts: int = 0
+    given: GivenView | None = None
+    """Where Slurm has given them GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +473,10 @@ class People:
     @property
     def left_out(self) -> int:
         return len(self.rows) - len(self.first) - len(self.rest)
+
+    @property
+    def is_slurm(self) -> bool:
+        return self.total.given is not None
 
 
 @dataclass(frozen=True, slots=True)

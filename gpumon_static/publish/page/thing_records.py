@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpumon_static.publish.page.records import Quantity, Since
+from gpumon_static.text import DASH
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class SupplyLine:
     verdict: str
     """One word, for its look."""
     words: str
+    allocated_idle: str = DASH
+    """Of the time that Slurm reported on."""
+    allocated_days: str = ""
+    """4.2 of 30.1 allocated GPU days; empty where no Slurm reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,11 @@ class SupplyTable:
     group_lines: tuple[SupplyLine, ...]
     more: int
     """Lines that are left out."""
+
+    @property
+    def is_slurm(self) -> bool:
+        """Whether Slurm reported on any of them."""
+        return any(line.allocated_days for line in (*self.lines, *self.group_lines))
 
 
 @dataclass(frozen=True, slots=True)

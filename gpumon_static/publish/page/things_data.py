@@ -1,6 +1,8 @@
 """What the browser opens hosts, users, jobs and events from: one JSON block, read by assets/things.js.
 
-    {"jobs": [[address, is an id, users, program, [[host, card, ...], ...], %, MiB, since s], ...],
+    {"jobs": [[address, is an id, users, program, [[host, card, ...], ...], %, MiB, since s,
+               [[host, unused card, ...], ...], ends by s, partition, account], ...],
+     "given": [[user, GPUs, used, jobs, efficiency %], ...],                    by Slurm, now
      "usage": [[user, [[GPU h, idle h, efficiency %], ...]], ...],             24 h, 7 d, 30 d
      "used": {host: [[user, GPU h, idle h], ...]},                             30 d, most first
      "kinds": ["host-down", ...], "events": [[at s, kind, host, what], ...],   newest first
@@ -23,13 +25,15 @@ from gpumon_static.publish.page.data import ESCAPES
 from gpumon_static.publish.page.past_data import letters
 from gpumon_static.publish.page.tabs.health import title_of
 from gpumon_static.store.history.timelines import MACHINE_RANGES, RANGES
+from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.slurm.given import given_to
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.past import PastView
     from gpumon_static.publish.page.records import UsageRow
     from gpumon_static.store.events import Event
     from gpumon_static.store.history.machines import MachinePoints
-    from gpumon_static.survey.jobs import Job
+    from gpumon_static.survey.jobs import Job, JobPlace
     from gpumon_static.survey.survey import Survey
 
 HOUR = 3600
@@ -57,6 +61,7 @@ def things_data(
     kinds = list(dict.fromkeys(event.type for event in events))
     data: dict[str, Any] = {
         "jobs": [_job(job, places) for job in jobs[:MOST_JOBS]],
+        "given": _given(survey) if survey.tier is not Tier.COUNTS else [],
         "usage": [[row.name, row.ranges] for row in usage],
         "used": _used(of_hosts, places) if of_hosts and of_hosts.who else {},
         "kinds": kinds,
@@ -71,18 +76,35 @@ def things_data(
 
 
 def _job(job: Job, places: dict[str, int]) -> list[Any]:
-    cards: dict[str, list[str]] = defaultdict(list)
-    for host, gpu in job.places:
-        cards[host].append(gpu)
     return [
         job.address,
         int(job.id is not None),
         job.users,
         job.program,
-        [[places[host], *there] for host, there in cards.items()],
+        _by_host(job.places, places),
         None if job.utilization is None else round(job.utilization),
         None if job.memory_mib is None else round(job.memory_mib),
         None if job.since is None else int(job.since.timestamp()),
+        _by_host(job.unused, places),
+        None if job.ends_at is None else int(job.ends_at.timestamp()),
+        job.partition,
+        job.account,
+    ]
+
+
+def _by_host(listed: Iterable[JobPlace], places: dict[str, int]) -> list[list[Any]]:
+    cards: dict[str, list[str]] = defaultdict(list)
+    for host, gpu in listed:
+        cards[host].append(gpu)
+    return [[places[host], *there] for host, there in cards.items()]
+
+
+def _given(survey: Survey) -> list[list[Any]]:
+    found = given_to(host.reading for host in survey.hosts if host.reading)
+    return [
+        [who.name, of.gpus, of.used, of.jobs, None if of.efficiency is None else round(of.efficiency)]
+        for who, of in found.items()
+        if who.is_somebody
     ]
 
 

@@ -41,6 +41,11 @@ class SupplyReport:
     """What is shown of whom, as one word: a report with another one is stale."""
     sections: Sequence[SupplySection]
 
+    @property
+    def is_slurm(self) -> bool:
+        """Whether Slurm reported on any GPU."""
+        return any(row.allocated is not None for section in self.sections for row in section.rows)
+
 
 def render_supply(report: SupplyReport, templates: Path | None = None) -> str:
     """`templates`: a lab's own, which come first."""

@@ -15,6 +15,7 @@ models and users are numbers that stand in one table each. What is not known is 
     supply_last what the last run saw of each model, in all hosts (group 0) and in each group; models that
                 people call the same, as supply_models has it, count as the first of them
     allocated_last  GPUs that Slurm had given to a job in their last sample: whose, and whether idle
+    slurm_supply_*  beside supply_*: of the GPUs of a model that Slurm reports on, what jobs had and left idle
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ SUPPLY_MAXES = "gpus host_gpus".split()
 MACHINE_SUMS = "cpu_n cpu_sum ram_n ram_sum disk_n disk_sum load_n load_sum up_s down_s".split()
 MACHINE_MAXES = "cpu_max ram_max disk_max load_max".split()
 ALLOCATED_SUMS = "allocated_s idle_s".split()
+SLURM_SUPPLY_SUMS = "told_s allocated_s idle_s".split()
 
 
 def _rollup(name: str, unit: str, keys: str, sums: Sequence[str], maxes: Sequence[str], kind: str) -> str:
@@ -134,7 +136,19 @@ ALLOCATED_TABLES = (
 )
 """What Slurm had given to jobs: allocated.py fills these tables."""
 
-MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND, THIRD, FOURTH, ALLOCATED_TABLES]
+SLURM_SUPPLY_TABLES = (
+    *(
+        f"ALTER TABLE supply_last ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
+        for column in ("told", "allocated", "idle")
+    ),
+    *(
+        _rollup("slurm_supply", unit, "model host_group", SLURM_SUPPLY_SUMS, (), "INTEGER")
+        for unit in ("hour", "day")
+    ),
+)
+"""The same by model, for the supply: of earlier time it is not known which GPUs Slurm reported on."""
+
+MIGRATIONS: list[Sequence[str]] = [FIRST, SECOND, THIRD, FOURTH, ALLOCATED_TABLES, SLURM_SUPPLY_TABLES]
 """What leads from version 0, an empty file, to 1, from 1 to 2 and so on. Once released, it stays as it is."""
 
 

@@ -17,6 +17,7 @@ from gpumon_static.store.history.names import KnownGpu, Names
 from gpumon_static.store.history.observed import (
     DOWN,
     FREE,
+    HELD,
     MISSED,
     TAKEN,
     UNKNOWN,
@@ -24,7 +25,7 @@ from gpumon_static.store.history.observed import (
     Observed,
 )
 from gpumon_static.store.history.rollups import HOUR, LATE, Tally, Use, save, stands_until
-from gpumon_static.store.history.supply_count import SupplyNaming, open_supply
+from gpumon_static.store.history.supply_count import ALLOCATED, IDLE, TOLD, SupplyNaming, open_supply
 from gpumon_static.store.slurm.allocated import AllocatedCount
 
 BRIDGE_S = HOUR
@@ -98,6 +99,8 @@ class Ledger:
         self._runs: list[tuple[int]] = []
         self._asked: set[int] = set()
         """The hosts of this run."""
+        self._given: dict[int, bool] = {}
+        """The GPUs of this run on which Slurm reports: whether a job has it."""
         self._machines = MachineCount(connection)
         self._supply = open_supply(connection, naming, interval_s) if naming else None
         self._allocated = AllocatedCount(connection, interval_s) if naming else None
@@ -117,6 +120,7 @@ class Ledger:
         self._shared = shared
         self._seen.clear()
         self._asked.clear()
+        self._given.clear()
         self._runs.append((at,))
 
     def close_run(self, at: int) -> None:
@@ -125,12 +129,19 @@ class Ledger:
             return
         oldest = at - LATE * self.interval_s
         stock: Counter[tuple[int, int, int]] = Counter()
+        given: Counter[tuple[int, int, int]] = Counter()
         for host in self._asked:
             for number in self._present[host]:
                 gpu, row = self.names.by_id[number], self.latest[number]
-                if gpu.slice is None and gpu.host == host:
-                    stock[host, gpu.model, row.state if row.at >= oldest else UNKNOWN] += 1
-        self._supply.add_run(at, stock, self.interval_s)
+                if gpu.slice is not None or gpu.host != host:
+                    continue
+                stock[host, gpu.model, row.state if row.at >= oldest else UNKNOWN] += 1
+                if row.at >= oldest and row.state != DOWN and number in self._given:
+                    is_given = self._given[number]
+                    given[host, gpu.model, TOLD] += 1
+                    given[host, gpu.model, ALLOCATED] += is_given
+                    given[host, gpu.model, IDLE] += is_given and row.state == HELD
+        self._supply.add_run(at, stock, self.interval_s, given)
 
     def add_host(
         self, host: str, at: int, seen: Iterable[Observed], machine: MachineValues | None = None
@@ -143,6 +154,8 @@ class Ledger:
             gpu = self.names.gpu(host, observed, at, self._seen, self._shared)
             self._seen.add(gpu.id)
             present.add(gpu.id)
+            if observed.is_told:
+                self._given[gpu.id] = observed.allocated_to is not None
             self.add(gpu, at, observed)
         for number in self._missing(host_id):
             self.latest[number].present = 0
@@ -160,6 +173,8 @@ class Ledger:
             row = self.latest[number]
             if at > row.at:
                 self.count(self.names.by_id[number], row, at)
+                if self._allocated:
+                    self._allocated.add(number, at, None)
                 self._change(row, at, DOWN, None)
                 self._samples.append((at, number, DOWN, *[None] * 5))
                 row.utilization = None
@@ -185,7 +200,8 @@ class Ledger:
             self._samples.append((at, gpu.id, seen.state, crew, *seen.values))
         self._add_to_pool(gpu, at, seen)
         if self._allocated:
-            self._allocated.add(gpu.id, at, seen, self._owner(seen.allocated_to))
+            owner = self._owner(seen.allocated_to)
+            self._allocated.add(gpu.id, at, owner, is_idle=seen.state == HELD)
         return True
 
     def _owner(self, name: str | None) -> int | None:

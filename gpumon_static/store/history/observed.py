@@ -39,6 +39,8 @@ class Observed(NamedTuple):
     memory_total: int | None
     allocated_to: str | None = None
     """The owner of the Slurm job that has it; empty: an unknown one; None: no job is known to have it."""
+    is_told: bool = False
+    """Slurm reports whether a job has it."""
 
 
 class MachineValues(NamedTuple):

@@ -19,6 +19,7 @@ from gpumon_static.store.history.database import (
     MACHINE_SUMS,
     POOL_MAXES,
     POOL_SUMS,
+    SLURM_SUPPLY_SUMS,
     SUPPLY_MAXES,
     SUPPLY_SUMS,
     USER_SUMS,
@@ -52,7 +53,11 @@ POOL_ROLLUP = Rollup("pool", ("host", "model"), POOL_SUMS, POOL_MAXES)
 SUPPLY_ROLLUP = Rollup("supply", ("model", "host_group"), SUPPLY_SUMS, SUPPLY_MAXES)
 MACHINE_ROLLUP = Rollup("machine", ("host",), MACHINE_SUMS, MACHINE_MAXES)
 ALLOCATED_ROLLUP = Rollup("allocated", ("user", "gpu"), ALLOCATED_SUMS, ())
-ROLLUPS = (GPU_ROLLUP, USER_ROLLUP, POOL_ROLLUP, SUPPLY_ROLLUP, MACHINE_ROLLUP, ALLOCATED_ROLLUP)
+SLURM_SUPPLY_ROLLUP = Rollup("slurm_supply", ("model", "host_group"), SLURM_SUPPLY_SUMS, ())
+ROLLUPS = (
+    *(GPU_ROLLUP, USER_ROLLUP, POOL_ROLLUP, SUPPLY_ROLLUP, MACHINE_ROLLUP),
+    *(ALLOCATED_ROLLUP, SLURM_SUPPLY_ROLLUP),
+)
 
 SumRow = list[Any]
 """Keys, sums, then largest values, in the order of the table's columns."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from gpumon_static.store.history.database import SUPPLY_SUMS, HistoryError
+from gpumon_static.store.history.database import SLURM_SUPPLY_SUMS, SUPPLY_SUMS, HistoryError
 from gpumon_static.store.history.questions import Period, has_table, names_of
 from gpumon_static.store.history.rollups import DAY, HOUR
 from gpumon_static.store.history.supply_count import ALL_HOSTS
@@ -51,6 +51,17 @@ class SupplySums(NamedTuple):
         return self.known_s + self.unknown_s
 
 
+class SlurmSums(NamedTuple):
+    """GPU seconds, in the order of the tables' columns."""
+
+    told_s: int
+    """In which Slurm reported whether a job has the GPU."""
+    allocated_s: int
+    """Of these: a job had it."""
+    idle_s: int
+    """Of these: and it was held idle."""
+
+
 class WeekHour(NamedTuple):
     free_s: int
     known_s: int
@@ -74,6 +85,8 @@ class ModelSupply:
     """By the hour of the week, from Monday on; hours are kept for history.keep_hours."""
     held_by: tuple[tuple[str, float], ...] | None
     """User and seconds held idle, most first. The name is empty for an unknown user. None: not asked for."""
+    slurm: SlurmSums | None = None
+    """None: no Slurm reported on any of them."""
 
 
 class SupplyAnswer(NamedTuple):
@@ -104,6 +117,7 @@ def supply(
     known = Period(max(asked.since, first), asked.until)
     before = _sums(connection, _earlier(connection, asked))
     sums, firsts, weeks = _sums(connection, known), _firsts(connection, known), _weeks(connection, known)
+    slurm = _slurm_sums(connection, known)
     held = _held_by(connection, known, groups) if with_holders else None
     models = dict(connection.execute("SELECT model, name FROM supply_models"))
     group_names = dict(connection.execute("SELECT id, name FROM host_groups"))
@@ -119,6 +133,7 @@ def supply(
             held_by=None
             if held is None
             else held.get((key[0], "" if groups is None else group_names[key[1]]), ()),
+            slurm=slurm.get(key),
         )
         for key, sizes in _sizes(connection, known).items()
         if key in sums and key[0] in models and key[1] in (group_names if groups is not None else {ALL_HOSTS})
@@ -155,17 +170,32 @@ def _pieces(name: str, asked: Period) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _sums(connection: sqlite3.Connection, asked: Period) -> dict[_Key, SupplySums]:
-    columns = ", ".join(f"sum({column})" for column in SUPPLY_SUMS)
-    found: dict[_Key, SupplySums] = {}
-    for table, unit, low, high in _pieces("supply", asked):
+    rows = _added_up(connection, asked, "supply", SUPPLY_SUMS)
+    return {key: SupplySums(*numbers) for key, numbers in rows.items()}
+
+
+def _slurm_sums(connection: sqlite3.Connection, asked: Period) -> dict[_Key, SlurmSums]:
+    """Nothing of a history that no run of this version has added to yet."""
+    if not has_table(connection, "slurm_supply_days"):
+        return {}
+    rows = _added_up(connection, asked, "slurm_supply", SLURM_SUPPLY_SUMS)
+    return {key: SlurmSums(*numbers) for key, numbers in rows.items()}
+
+
+def _added_up(
+    connection: sqlite3.Connection, asked: Period, name: str, sums: Sequence[str]
+) -> dict[_Key, list[int]]:
+    columns = ", ".join(f"sum({column})" for column in sums)
+    found: dict[_Key, list[int]] = {}
+    for table, unit, low, high in _pieces(name, asked):
         rows = connection.execute(
             f"SELECT model, host_group, {columns} FROM {table} WHERE {unit} >= ? AND {unit} < ?"  # noqa: S608
             " GROUP BY model, host_group",
             (low, high),
         )
         for model, group, *numbers in rows:
-            before = found.get((model, group), (0,) * len(SUPPLY_SUMS))
-            found[model, group] = SupplySums(*map(sum, zip(before, numbers, strict=True)))
+            before = found.get((model, group), [0] * len(sums))
+            found[model, group] = [*map(sum, zip(before, numbers, strict=True))]
     return found
 
 

@@ -12,10 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from gpumon_static.store.history.database import SUPPLY_MAXES, SUPPLY_SUMS
+from gpumon_static.store.history.database import SLURM_SUPPLY_SUMS, SUPPLY_MAXES, SUPPLY_SUMS
 from gpumon_static.store.history.observed import BUSY, FREE, HELD
 from gpumon_static.store.history.rollups import (
     LATE,
+    SLURM_SUPPLY_ROLLUP,
     SUPPLY_ROLLUP,
     SumRow,
     add_rows,
@@ -30,6 +31,10 @@ SIZES = (2, 4, 8)
 
 Stock = Mapping[tuple[int, int, int], int]
 """Host, model and state to the number of whole GPUs."""
+TOLD, ALLOCATED, IDLE = range(3)
+"""Of GPUs that Slurm manages: those it reports on; of these, what jobs have; of these, what is held idle."""
+Given = Mapping[tuple[int, int, int], int]
+"""Host, model and one of these to the number of whole GPUs."""
 _Key = tuple[int, int]
 """Model and group."""
 
@@ -54,6 +59,10 @@ class RunCounts(NamedTuple):
     held: int
     most_free: int
     """On one host."""
+    told: int = 0
+    """That Slurm reports on, as the next two."""
+    allocated: int = 0
+    idle: int = 0
 
     @property
     def is_judged(self) -> bool:
@@ -72,30 +81,33 @@ class SupplyCount:
         self._counted_as: dict[int, int] = {model: first for model, _, first in models}
         self._models: dict[str, int] = {name: first for _, name, first in models}
         self._rows: dict[tuple[int, int, int], SumRow] = {}
+        self._slurm_rows: dict[tuple[int, int, int], SumRow] = {}
         self._last: dict[_Key, RunCounts] = {}
         self._at = 0
         for model, group, at, *counts in connection.execute("SELECT * FROM supply_last"):
             self._at, self._last[model, group] = at, RunCounts(*counts)
 
-    def add_run(self, at: int, stock: Stock, interval_s: int) -> None:
+    def add_run(self, at: int, stock: Stock, interval_s: int, given: Given | None = None) -> None:
         end = stands_until(self._at, at, interval_s)
         for hour, seconds in by_hours(self._at, end) if self._last else ():
             for key, counts in self._last.items():
                 self._add(hour, key, counts, seconds)
-        self._at, self._last = at, dict(self._counts(stock))
+        self._at, self._last = at, dict(self._counts(stock, given or {}))
 
     def save(self) -> None:
         add_rows(self._connection, SUPPLY_ROLLUP, self._rows.values())
-        self._rows = {}
+        add_rows(self._connection, SLURM_SUPPLY_ROLLUP, self._slurm_rows.values())
+        self._rows, self._slurm_rows = {}, {}
         self._connection.execute("DELETE FROM supply_last")
         last = [(*key, self._at, *counts) for key, counts in self._last.items()]
-        self._connection.executemany("INSERT INTO supply_last VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", last)
+        marks = ", ".join("?" for _ in ("model", "host_group", "at", *RunCounts._fields))
+        self._connection.executemany(f"INSERT INTO supply_last VALUES ({marks})", last)  # noqa: S608
 
     def _add(self, hour: int, key: _Key, counts: RunCounts, seconds: int) -> None:
         row = self._rows.get((hour, *key))
         if row is None:
             row = self._rows[hour, *key] = [hour, *key, *(0 for _ in SUPPLY_SUMS), *(0 for _ in SUPPLY_MAXES)]
-        gpus, host_gpus, free, busy, held, most_free = counts
+        gpus, host_gpus, free, busy, held, most_free, *slurm = counts
         judged = seconds if counts.is_judged else 0
         sums = [seconds, judged, judged if not free else 0]
         sums += [judged if most_free >= size else 0 for size in SIZES]
@@ -103,15 +115,24 @@ class SupplyCount:
         for column, value in enumerate(sums, start=3):
             row[column] += value
         row[-2:] = max(row[-2], gpus), max(row[-1], host_gpus)
+        if counts.told:
+            none = [hour, *key, *(0 for _ in SLURM_SUPPLY_SUMS)]
+            row = self._slurm_rows.setdefault((hour, *key), none)
+            for column, number in enumerate(slurm, start=3):
+                row[column] += seconds * number
 
-    def _counts(self, stock: Stock) -> Iterator[tuple[_Key, RunCounts]]:
+    def _counts(self, stock: Stock, given: Given) -> Iterator[tuple[_Key, RunCounts]]:
         groups = {host: self._group(host) for host in {host for host, _, _ in stock}}
         by_host: dict[_Key, dict[int, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
         for (host, model, state), number in stock.items():
             for group in (ALL_HOSTS, groups[host]):
                 by_host[self._model(model), group][host][state] += number
+        slurm: dict[_Key, Counter[int]] = defaultdict(Counter)
+        for (host, model, kind), number in given.items():
+            for group in (ALL_HOSTS, groups[host]):
+                slurm[self._model(model), group][kind] += number
         for key, hosts in by_host.items():
-            yield key, _run_counts(list(hosts.values()))
+            yield key, _run_counts(list(hosts.values()), slurm[key])
 
     def _group(self, host: int) -> int:
         (name,) = self._connection.execute("SELECT name FROM hosts WHERE id = ?", (host,)).fetchone()
@@ -133,11 +154,13 @@ class SupplyCount:
         return self._counted_as[model]
 
 
-def _run_counts(hosts: list[Counter[int]]) -> RunCounts:
+def _run_counts(hosts: list[Counter[int]], slurm: Counter[int]) -> RunCounts:
     """`hosts`: of each host the number of GPUs by state."""
     free, busy, held = (sum(host[state] for host in hosts) for state in (FREE, BUSY, HELD))
     sizes = [host.total() for host in hosts]
-    return RunCounts(sum(sizes), max(sizes), free, busy, held, max(host[FREE] for host in hosts))
+    most_free = max(host[FREE] for host in hosts)
+    given = (slurm[kind] for kind in (TOLD, ALLOCATED, IDLE))
+    return RunCounts(sum(sizes), max(sizes), free, busy, held, most_free, *given)
 
 
 def open_supply(connection: sqlite3.Connection, naming: SupplyNaming, interval_s: int) -> SupplyCount:

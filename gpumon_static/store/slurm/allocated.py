@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpumon_static.store.history.observed import BUSY, Observed
 from gpumon_static.store.history.rollups import ALLOCATED_ROLLUP, SumRow, add_rows, by_hours, stands_until
 
 
@@ -38,8 +37,8 @@ class AllocatedCount:
         self._touched: dict[int, _Given | None] = {}
         self._rows: dict[tuple[int, int, int], SumRow] = {}
 
-    def add(self, gpu: int, at: int, seen: Observed, user: int | None) -> None:
-        """`user`: its owner's number, where it is given to a job."""
+    def add(self, gpu: int, at: int, user: int | None, *, is_idle: bool = False) -> None:
+        """`user`: its owner's number; None where it is not known to be given to a job."""
         before = self._touched.get(gpu, self._last.get(gpu))
         if before is None and user is None:
             return
@@ -49,7 +48,7 @@ class AllocatedCount:
                 row = self._rows.setdefault((hour, before.user, gpu), [hour, before.user, gpu, 0.0, 0.0])
                 row[3] += seconds
                 row[4] += seconds * before.is_idle
-        self._touched[gpu] = None if user is None else _Given(gpu, at, user, int(seen.state != BUSY))
+        self._touched[gpu] = None if user is None else _Given(gpu, at, user, int(is_idle))
 
     def save(self) -> None:
         run = self._connection.executemany

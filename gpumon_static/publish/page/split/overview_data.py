@@ -18,7 +18,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpumon_static.publish.page.data import ESCAPES, KINDS, Model, Places, host_row, short_number, trimmed
+from gpumon_static.publish.page.data import (
+    ESCAPES,
+    Model,
+    Places,
+    host_row,
+    kind_number,
+    short_number,
+    trimmed,
+)
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.records import HostView
@@ -45,7 +53,7 @@ def compact(host: HostView) -> CompactHost:
     return CompactHost(
         row=host_row(host),
         slurm=host.room.slurm,
-        kinds="".join(str(KINDS[card.kind]) for card in cards),
+        kinds="".join(str(kind_number(card)) for card in cards),
         models=tuple((card.model, card.tooltip.model, card.numbers.environment) for card in cards),
         totals=_alike([short_number(one.total_mib) for one in numbers]),
         offered=[

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpumon_static.publish.page.records import People, Person
-from gpumon_static.publish.page.words import memory
+from gpumon_static.publish.page.records import GivenView, People, Person
+from gpumon_static.publish.page.words import memory, percent
 from gpumon_static.survey.jobs import listed
-from gpumon_static.survey.owners import Owner, by_owner
-from gpumon_static.text import split_name
+from gpumon_static.survey.owners import Owner, by_owner, owner_of_job
+from gpumon_static.survey.slurm.given import Given, given_gpus, given_to, sum_up
+from gpumon_static.survey.state import is_allocated_only
+from gpumon_static.text import count, split_name
 
 if TYPE_CHECKING:
     from gpumon_static.model import HostReading, Process
@@ -35,28 +37,28 @@ class _Held:
         self.cards.append((host, index))
 
 
-def build_people(readings: Iterable[HostReading]) -> People:
+def build_people(readings: Sequence[HostReading]) -> People:
     """Most GPUs first. A GPU or slice that two users share counts for both, and once in the total."""
     held: dict[Owner, _Held] = {}
     total = _Held()
-    for host, index, processes in _taken(readings):
-        total.add(host, index, processes)
-        for who, theirs in by_owner(processes):
+    for host, index, owners in _taken(readings):
+        total.add(host, index, [process for _, theirs in owners for process in theirs])
+        for who, theirs in owners:
             held.setdefault(who, _Held()).add(host, index, theirs)
-    rows = [_row(name, is_name, one) for (name, is_name), one in held.items()]
+    given = given_to(readings)
+    rows = [_row(who, held.get(who, _Held()), given.get(who)) for who in dict.fromkeys((*held, *given))]
     rows.sort(key=lambda row: (-row.gpus, -row.memory_mib, row.name))
-    count = sum(who.is_somebody for who in held)
     return People(
         rows=tuple(rows),
-        total=_row("Total", False, total),
-        count=count,
+        total=_row(Owner("Total", False), total, sum_up(given_gpus(readings)) if given else None),
+        count=sum(who.is_somebody for who in {*held, *given}),
         first=tuple(rows[:MOST_PEOPLE]),
         rest=tuple(rows[MOST_PEOPLE:MOST_LISTED]),
     )
 
 
-def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[Process]]]:
-    """Host, index and processes of each card with a compute process."""
+def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[tuple[Owner, list[Process]]]]]:
+    """Host, index and owners of each card with a compute process, or that a Slurm job has without one."""
     for reading in readings:
         if not reading.ok:
             continue
@@ -66,16 +68,18 @@ def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[Pro
             for index, processes in shown:
                 working = [p for p in processes if not p.is_graphics_only]
                 if working:
-                    yield reading.host, index, working
+                    yield reading.host, index, by_owner(working)
+            if is_allocated_only(gpu) and not gpu.slices:
+                yield reading.host, str(gpu.index), [(owner_of_job(gpu), [])]
 
 
-def _row(name: str, is_name: bool, held: _Held) -> Person:
+def _row(who: Owner, held: _Held, given: Given | None) -> Person:
     places = _places(held.cards)
     named, more = places[:MOST_HOSTS], max(0, len(places) - MOST_HOSTS)
     words = [f"{short}: {gpus}" for _, short, gpus in named] + ([f"+ {more} more"] if more else [])
     return Person(
-        name=name,
-        is_name=is_name,
+        name=who.name,
+        is_name=who.is_name,
         gpus=len(held.cards),
         memory=memory(held.memory_mib),
         memory_mib=held.memory_mib,
@@ -83,7 +87,13 @@ def _row(name: str, is_name: bool, held: _Held) -> Person:
         where="; ".join(words),
         places=named,
         more_hosts=more,
+        given=_given(given) if given else None,
     )
+
+
+def _given(given: Given) -> GivenView:
+    jobs = "" if given.jobs is None else f"in {count(given.jobs, 'job')}"
+    return GivenView(given.gpus, jobs, given.used, percent(given.efficiency))
 
 
 def _places(cards: Iterable[tuple[str, str]]) -> tuple[tuple[str, str, str], ...]:

@@ -89,7 +89,15 @@ def _line(row: SupplyRow) -> SupplyLine:
         held_by=_held_by(row),
         verdict=LOOKS[row.verdict],
         words=row.words,
+        allocated_idle=_percent(row.allocated_idle),
+        allocated_days=_allocated_days(row),
     )
+
+
+def _allocated_days(row: SupplyRow) -> str:
+    if row.allocated_days is None or row.allocated_idle_days is None:
+        return ""
+    return f"{row.allocated_idle_days:.1f} of {row.allocated_days:.1f} allocated GPU days"
 
 
 def _held_by(row: SupplyRow) -> str:

@@ -26,6 +26,7 @@ from gpumon_static.store.history.rollups import (
     HOUR,
     MACHINE_ROLLUP,
     POOL_ROLLUP,
+    SLURM_SUPPLY_ROLLUP,
     SUPPLY_ROLLUP,
     USER_ROLLUP,
     Rollup,
@@ -53,7 +54,7 @@ class Chosen(NamedTuple):
 KINDS = (
     Chosen(GPU_ROLLUP, "free_s + busy_s + held_s", (USER_ROLLUP, ALLOCATED_ROLLUP), ("samples",)),
     Chosen(POOL_ROLLUP, "free_s + taken_s", (), ("pool_runs",)),
-    Chosen(SUPPLY_ROLLUP, "free_s + busy_s + held_s"),
+    Chosen(SUPPLY_ROLLUP, "free_s + busy_s + held_s", (SLURM_SUPPLY_ROLLUP,)),
     Chosen(MACHINE_ROLLUP, "up_s", (), ("machine_runs",)),
 )
 SAME_EVENT_S = 900
