@@ -17,7 +17,7 @@
       ["Running for", job.since === null ? "–" : gpumon.duration(Math.max(0, Date.parse(document.body.dataset.made) / 1000 - job.since))],
     ];
     if (job.ends !== null) pairs.push(["Ends by", things.when(job.ends), " at the latest"]);
-    if (job.unused.length) pairs.splice(2, 0, ["Unused", `${things.size(job.unused)} of ${things.size(job.places)} allocated: `, ...things.where(job.unused)]);
+    if (job.unused.length) pairs.splice(2, 0, ["Unused", `${things.gpuCount(job.unused)} of ${things.gpuCount(job.places)} allocated: `, ...things.where(job.unused)]);
     for (const name of ["partition", "account"]) {
       if (job[name]) pairs.push([name === "account" ? "Account" : "Partition", element("bdi", {}, job[name])]);
     }

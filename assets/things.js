@@ -109,7 +109,7 @@
     return table("Table of GPUs", ["GPU", "Model", "State", "#Utilization", "#Memory", "User"], list.map(row));
   }
 
-  const size = (places) => places.reduce((sum, { cards }) => sum + cards.length, 0);
+  const gpuCount = (places) => places.reduce((sum, { cards }) => sum + cards.length, 0);
 
   // What only Slurm knows has columns where it is known of any job.
   function jobTable(list) {
@@ -118,7 +118,7 @@
       [link("job", [one.address], one.program ?? "–"), ...(one.id ? [" ", element("span", { className: "unit" }, one.id)] : [])],
       one.users.slice(0, 3).flatMap((name, place) => [place ? ", " : "", link("user", [name], name)]),
       where(one.places),
-      ...(unused ? [String(size(one.unused) || "")] : []),
+      ...(unused ? [String(gpuCount(one.unused) || "")] : []),
       amount(one.utilization, "%"),
       one.since === null ? "–" : when(one.since),
       ...(ends ? [one.ends === null ? "–" : when(one.ends)] : []),
@@ -155,5 +155,5 @@
   }
 
   gpumon.on("update", () => (data = null));
-  gpumon.things = { read, jobs, jobsAt, job, when, link, where, size, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
+  gpumon.things = { read, jobs, jobsAt, job, when, link, where, size, gpuCount, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
 })();
