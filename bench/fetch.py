@@ -24,6 +24,7 @@ CLICK, HELP = "import click", "gpumon-static --help"
 WAY_OF_OLD = "one by one, a login per PID"
 LEAST_HELP_ROUNDS = 9
 """A start is short: of few rounds the median is noise."""
+_START_HOSTS = os.cpu_count() or 1
 OVER_BARE, OVER_CLICK = 1.4, 1.6
 """Fetch to bare paramiko, the start of both not counted; `--help` to the import of click."""
 
@@ -57,7 +58,8 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _start(lab: Lab, given: argparse.Namespace) -> dict[str, Usage]:
-    one = lab.run("one", 1, 1)
+    """One host for each process that a run over many hosts has."""
+    one = lab.run("one", _START_HOSTS, 1, processes=_START_HOSTS)
     one.by_gpumon()  # so that no round pays for compiling
     one.by_paramiko()
     usages = measure.in_turn(
@@ -72,7 +74,7 @@ def _start(lab: Lab, given: argparse.Namespace) -> dict[str, Usage]:
         },
         given.rounds,
     )
-    _print_table("Start: 1 host, or none", usages, 1)
+    _print_table(f"Start: {_START_HOSTS} hosts, or none", usages, 1)
     return usages
 
 
@@ -99,7 +101,8 @@ def _clients(lab: Lab, given: argparse.Namespace, one: Mapping[str, Usage]) -> N
     usages = measure.in_turn(jobs, given.rounds)
     _print_table(f"{given.hosts} hosts", usages, given.hosts)
     if given.hosts >= FEW:
-        further = {name: (u.cpu_s - one[name].cpu_s) / (given.hosts - 1) for name, u in usages.items()}
+        more = given.hosts - _START_HOSTS
+        further = {name: (u.cpu_s - one[name].cpu_s) / more for name, u in usages.items()}
         _print_further(further)
         compare(f"fetch to bare paramiko, {given.hosts} hosts", further[OURS] / further[BARE], OVER_BARE, "x")
 

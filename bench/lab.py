@@ -53,6 +53,7 @@ workers = {workers}
 connect_timeout = 60
 command_timeout = 60
 deadline = 3600
+processes = {processes}
 """
 
 
@@ -112,7 +113,7 @@ class Lab:
     def xml_kb(self) -> int:
         return round((self.home / "smi.xml").stat().st_size / 1000)
 
-    def run(self, name: str, hosts: int, workers: int, *, hashed_entries: int = 0) -> Run:
+    def run(self, name: str, hosts: int, workers: int, *, hashed_entries: int = 0, processes: int = 0) -> Run:
         """`hashed_entries`: so many entries in known_hosts, all hashed, with the hosts' among them."""
         directory = self.home / name
         directory.mkdir()
@@ -131,7 +132,9 @@ class Lab:
             probe=framing.stdin(host_config("bench", command_timeout=60.0)).decode(),
         )
         (directory / "job.json").write_text(json.dumps(asdict(job)))
-        (directory / "config.ini").write_text(CONFIG.format(hosts=json.dumps(addresses), **asdict(job)))
+        (directory / "config.ini").write_text(
+            CONFIG.format(hosts=json.dumps(addresses), processes=processes, **asdict(job))
+        )
         return Run(directory, addresses)
 
 

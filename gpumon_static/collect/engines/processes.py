@@ -102,6 +102,7 @@ class _Watch:
         self._has_asked = seconds is not None
         self._queue: deque[Sequence[HostConfig]] = deque(deal(factory.hosts, processes))
         self._workers: set[_Worker] = set()
+        self._finished: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
         self._strikes: dict[str, int] = {}
         self._never_began = 0
@@ -116,11 +117,12 @@ class _Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._programs.end_all()
-        for one in self._workers:
+        started = [*self._workers, *self._finished]
+        for one in started:
             # A worker whose channel is closed ends what it has started, then exits.
             one.channel.close()
         end = time.monotonic() + FAREWELL_S
-        for one in self._workers:
+        for one in started:
             try:
                 one.process.wait(max(0.0, end - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -183,7 +185,10 @@ class _Watch:
                 one.heard = time.monotonic()
                 self._take(one, message)
         except EOFError:
-            self._bury(one, "died")
+            if one.hosts:
+                self._bury(one, "died")
+            else:
+                self._part_with(one)
 
     def _start_clock(self) -> None:
         """Start the deadline at the first question: the start of Python does not count."""
@@ -226,6 +231,12 @@ class _Watch:
             reads_too_long = one.parsing and now - one.parsing_since > min(PARSING_S, quarter)
             if reads_too_long or now - one.heard > silent_s:
                 self._bury(one, "hung")
+
+    def _part_with(self, one: _Worker) -> None:
+        """It has read all its hosts, and ends."""
+        self._selector.unregister(one.channel.sock)
+        self._workers.remove(one)
+        self._finished.append(one)
 
     def _bury(self, one: _Worker, how: str) -> None:
         """End a worker; its hosts go to others."""
