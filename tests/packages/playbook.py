@@ -1,15 +1,29 @@
-"""More of deploy/ansible than `make test` tries: the defaults, from a checkout, with cron, and Caddy."""
+"""More of deploy/ansible than `make test` tries: its linter, the defaults, a checkout, cron, and Caddy."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 from tests.command import rows
-from tests.test_deploy_ansible import Machine, play
+from tests.test_deploy_ansible import PLAYBOOK, PROGRAMS, Machine, play
 from tests.test_deploy_ansible import machine as machine
 from tests.test_deploy_cron import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
+
+
+def test_ansible_lint_finds_nothing() -> None:
+    done = subprocess.run(
+        [PROGRAMS / "ansible-lint", "--offline", "--nocolor", "--strict", PLAYBOOK],
+        env=os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}"},
+        cwd=PLAYBOOK,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 failure(s), 0 warning(s)" in done.stdout + done.stderr
 
 
 def the_page_asks_for_a_password(machine: Machine) -> None:
