@@ -4,15 +4,16 @@
   const { element } = gpumon;
   const { svg } = gpumon.chart;
   const things = gpumon.things;
-  const WORDS = { "host-down": "host down", "host-up": "host back", "gpu-fault": "GPU fault", "gpu-recovered": "GPU healthy again", "gpu-freed": "GPU free after long use" };
+  const WORDS = { "host-down": "host down", "host-up": "host back", "gpu-fault": "GPU fault", "gpu-recovered": "GPU healthy again", "gpu-freed": "GPU free after long use", "job-idle": "job leaves GPUs idle" };
   const DAY = 86400;
   const STEP = 50;
   const WORRIES = "worries";
   const asked = { host: "", kind: WORRIES, days: "30" };
   let most = STEP;
 
-  // That a GPU became free is no worry, and happens every day.
-  const isAsked = (kind) => !asked.kind || kind === asked.kind || (asked.kind === WORRIES && kind !== "gpu-freed");
+  // What people do with GPUs is no worry about a host, and happens every day.
+  const OF_PEOPLE = ["gpu-freed", "job-idle"];
+  const isAsked = (kind) => !asked.kind || kind === asked.kind || (asked.kind === WORRIES && !OF_PEOPLE.includes(kind));
 
   function chosen() {
     const { events = [], kinds = [] } = things.read();

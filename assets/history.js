@@ -171,7 +171,7 @@
     if (past.models.length) drawWeek();
   }
 
-  // Charts are drawn when they come into sight: on most visits they are not looked at.
+  // Charts are drawn when their tab is opened, wherever on it they are: on most visits they are not looked at.
   let isWanted = false;
   function start() {
     read();
@@ -185,7 +185,7 @@
       watcher.disconnect();
       isWanted = true;
       show();
-    }, { rootMargin: "400px" }).observe(section);
+    }, { rootMargin: "1000000px" }).observe(section);
     // A printed page has all of it.
     addEventListener("beforeprint", () => {
       isWanted = true;

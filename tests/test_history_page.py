@@ -338,6 +338,14 @@ def test_charts_are_drawn_and_read_out_and_nothing_complains(lab: Lab, open_page
     assert opened.problems == []
 
 
+def test_a_picture_of_the_whole_of_supply_has_its_charts(lab: Lab, open_page: OpenPage) -> None:
+    html, now = demo_page(lab)
+    page = open_page(html, at=now, viewport={"width": 390, "height": 100}).page
+    page.goto(page.url + "#supply")
+    page.locator("#history svg").first.wait_for(state="attached")
+    assert page.evaluate("document.getElementById('history').getBoundingClientRect().top") > 500
+
+
 def test_the_tooltip_draws_the_last_day_of_its_gpu(lab: Lab, open_page: OpenPage) -> None:
     html, now = demo_page(lab)
     page = open_page(html, at=now).page

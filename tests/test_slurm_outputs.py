@@ -59,7 +59,7 @@ from gpumon_static.terminal.show import Choice, table
 from gpumon_static.terminal.supply import supply_report
 from gpumon_static.terminal.top_view import View, frame
 from tests.browser import OpenPage
-from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process, slices
+from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, host_config, process, slices
 from tests.builders import reading as a_reading
 
 NODE = NodeState("gpu-1", "MIXED", None, True, "a100")
@@ -441,6 +441,17 @@ def test_two_jobs_are_two_events_with_ids_of_their_own() -> None:
 def page_of(*readings: HostReading, run: str = "slurm") -> Any:
     setup = config(*(host_config(one.host, run=run) for one in readings))
     return build_page(readings, setup, NOW, clusters=REPORTS)
+
+
+def test_a_host_that_is_down_in_slurm_too_is_reported_once() -> None:
+    silent = replace(
+        failed("a"), node=replace(NODE, takes_jobs=False, state="DOWN*", reason="Not responding")
+    )
+    page = page_of(silent, a_reading("b", [gpu(0)], node=NODE))
+    assert [entry.text for entry in page.attention if entry.host == "a"] == ["down · timeout"]
+    assert [row.host for row in page.health.down] == ["a"]
+    assert page.health.faults == ()
+    assert "Not responding" in render_page(page), "on its card"
 
 
 def test_the_page_has_the_words_of_slurm() -> None:

@@ -175,16 +175,16 @@ def slurm_attention(survey: Survey) -> Iterator[Attention]:
 
 def attention_of(views: Sequence[HostView]) -> tuple[list[Attention], list[Attention], list[Attention]]:
     """Hosts that failed, then the faults of those that answered, then those of GPUs."""
-    failed = [
-        Attention(view.anchor, view.name, f"{view.notice.word} · {view.notice.status}", view.page)
-        for view in views
-        if view.notice and view.notice.kind is Kind.FAILED
-    ]
-    faulty = [
-        Attention(view.anchor, view.name, clip(fault, SHORT_FAULT_LETTERS), view.page)
-        for view in views
-        for fault in view.faults
-    ]
+    failed: list[Attention] = []
+    faulty: list[Attention] = []
+    for view in views:
+        if view.notice and view.notice.kind is Kind.FAILED:
+            # What Slurm has to add, that it does not answer, is on its card.
+            told = f"{view.notice.word} · {view.notice.status}"
+            failed.append(Attention(view.anchor, view.name, told, view.page))
+        else:
+            short = (clip(fault, SHORT_FAULT_LETTERS) for fault in view.faults)
+            faulty += [Attention(view.anchor, view.name, fault, view.page) for fault in short]
     on_gpus = [replace(entry, page=view.page) for view in views for entry in view.gpu_faults]
     return failed, faulty, on_gpus
 

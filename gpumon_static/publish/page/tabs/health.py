@@ -115,7 +115,8 @@ def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterato
 
 
 def _of_host(host: SurveyedHost) -> Iterator[HostFault]:
-    if host.slurm_words:
+    # One that does not answer is listed as such.
+    if host.slurm_words and host.ok:
         yield HostFault(host.slurm_words, REOPEN)
     yield from host.found
 
