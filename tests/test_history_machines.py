@@ -94,7 +94,9 @@ def make_version_3(lab: Past) -> None:
     with closing(sqlite3.connect(lab.config.history_path)) as connection:
         known = [*database.FIRST, *database.SECOND, *database.THIRD]
         tables = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
-        for table in (name for name, sql in tables if sql not in known):
+        for column in ("told", "allocated", "idle"):
+            connection.execute(f"ALTER TABLE supply_last DROP COLUMN {column}")
+        for table in (name for name, sql in tables if sql not in known and name != "supply_last"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 3")
         connection.commit()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -102,3 +103,18 @@ def test_an_interrupted_render_leaves_whole_files_only(tmp_path: Path, number: s
     page = tmp_path / "site" / "index.html"
     assert not page.exists() or page.read_text().rstrip().endswith("</html>")
     assert not [file for file in tmp_path.rglob("*") if file.name.endswith(".tmp")]
+
+
+def test_an_interrupted_import_is_finished_first(tmp_path: Path) -> None:
+    """What is raised within one may be printed and ignored, or come out as another error."""
+    (tmp_path / "slow.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.1)\nis_whole = True\n"
+    )
+    code = (
+        "import signal, sys, time\nfrom gpumon_static.commands import exits\n"
+        "signal.signal(signal.SIGINT, exits._stop)\n"
+        "try:\n    import slow\n    time.sleep(5)\n    print('never stopped')\n"
+        "except exits.Stopped: print(sys.modules['slow'].is_whole)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")

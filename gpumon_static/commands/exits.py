@@ -18,6 +18,7 @@ from gpumon_static.errors import GpumonError
 BROKEN_PIPE_EXIT = 141
 TIDY_S = 1.5
 """Seconds in which an interrupted command may close what it has open."""
+IMPORT_S = 0.02
 COMPLETION = "_GPUMON_STATIC_COMPLETE"
 
 
@@ -37,13 +38,24 @@ def run_command() -> NoReturn:
     _exit(_run())
 
 
-def _stop(number: int, _frame: FrameType | None) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _is_importing(frame):
+        # What is raised there may be printed and ignored, or come out as another error: a moment later.
+        signal.signal(signal.SIGALRM, lambda _, there: _stop(number, there))
+        signal.setitimer(signal.ITIMER_REAL, IMPORT_S)
+        return
     # A second signal, or cleaning up that takes too long, ends it at once.
     for again in (signal.SIGINT, signal.SIGTERM):
         signal.signal(again, lambda *_: os._exit(128 + number))
     signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
     signal.setitimer(signal.ITIMER_REAL, TIDY_S)
     raise Stopped(number)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _complete() -> None:
