@@ -29,7 +29,7 @@ gpumon.question = (() => {
     if (field("me")) field("me").value = self.me;
   }
 
-  const number = (text) => (Number(text) > 0 ? Number(text) : 0);
+  const number = (text) => (Number(text) > 0 && Number(text) < Infinity ? Number(text) : 0);
   const least = () => gpumon.offers.mib(number(self.state.mem));
   const wanted = () => Math.max(1, Math.floor(number(self.state.n)));
 
@@ -86,7 +86,7 @@ gpumon.question = (() => {
     const { params } = gpumon;
     self.state = Object.fromEntries(NAMES.map((name) => [name, params.get(name) || (OLD[name] ? params.get(OLD[name]) : "")]));
     for (const name of ["free", "mine"]) if (self.state[name] === "0") self.state[name] = "";
-    const isNumber = self.state.mem === "" || Number(self.state.mem) > 0;
+    const isNumber = self.state.mem === "" || number(self.state.mem) > 0;
     self.note = isNumber ? "" : `mem=${self.state.mem} is not an amount in GB: ignored`;
     if (!isNumber) self.state.mem = "";
     const groups = [...new Set(gpumon.hosts.map((host) => host.group).filter(Boolean))].sort(gpumon.byName);

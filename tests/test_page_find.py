@@ -175,9 +175,10 @@ def test_zero_in_a_link_means_off_and_what_is_no_number_is_ignored_with_a_note(o
     assert len(shown_cards(page)) == 10
     expect(page.get_by_label("free only")).not_to_be_checked()
     expect(page.locator(".tools")).to_be_visible()
-    page.goto(address + "?mem=abc")
-    assert len(shown_cards(page)) == 10
-    expect(page.locator("#found")).to_have_text("mem=abc is not an amount in GB: ignored")
+    for given in ("abc", "-3", "1e400"):
+        page.goto(f"{address}?mem={given}")
+        assert len(shown_cards(page)) == 10
+        expect(page.locator("#found")).to_have_text(f"mem={given} is not an amount in GB: ignored")
     page.goto(address + "?mem=30")
     expect(page.get_by_label("GB")).to_have_value("30")
     expect(page.locator("#found")).not_to_contain_text("ignored")
