@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,28 +11,15 @@ from typing import Any
 import tomli
 
 from gpumon_static.config import syntax
-from gpumon_static.config.checks import Wrong, path, shown, unknown_names
+from gpumon_static.config.checks import Wrong, shown, unknown_names
 from gpumon_static.config.engine import engine_problems
-from gpumon_static.config.hostlist import BadHost, HostEntry, expand_nodeset
-from gpumon_static.config.settings import (
-    HOST_KEYS,
-    SECTIONS,
-    SSH_CONFIG,
-    CommonConfig,
-    Config,
-    FetchConfig,
-    HostConfig,
-    PageConfig,
-)
+from gpumon_static.config.host_sections import MOST_LETTERS, HostSettings, own_settings, unreadable_files
+from gpumon_static.config.settings import SECTIONS, Config, HostConfig, PageConfig
 from gpumon_static.config.slurm import clusters, slurm_sections
 from gpumon_static.errors import ConfigError
 from gpumon_static.text import clip
 
 OF_THE_SYSTEM = Path("/etc/gpumon-static/config.ini")
-MOST_PARTS = 64
-"""Of a host's name, between its dots."""
-MOST_LETTERS = 120
-"""Of a name of the config, in an error."""
 
 
 def find(explicit: Path | None, instead: str = "") -> Path:
@@ -72,35 +59,28 @@ def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) 
     tables = _read_tables(config_path, tolerate)
     base = config_path.absolute().parent
     problems = list(unknown_names(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
-    sections: dict[str, Any] = {}
-    for name, kind in SECTIONS.items():
-        if name != "slurm":
-            sections[name] = _section(name, kind, tables.get(name, {}), base, problems)
+    sections = {
+        name: _section(name, kind, tables.get(name, {}), base, problems)
+        for name, kind in SECTIONS.items()
+        if name != "slurm"
+    }
     slurms = slurm_sections(
         tables.get("slurm"), lambda name, kind, table: _section(name, kind, table, base, problems), problems
     )
     known = {entry.name for entry in (*sections["common"].hosts, *(one.host for one in slurms))}
-    overrides = _overrides(tables.get("hosts", {}), known, base, problems)
+    own = own_settings(tables.get("hosts", {}), known, base, problems)
     said = {k for name in ("common", "fetch") for k, v in _table(tables, name).items() if v != ""}
-    hosts = _hosts(sections["common"], sections["fetch"], overrides, said, problems)
-    asked = clusters(
-        slurms,
-        {host.name: host for host in hosts},
-        lambda entry: _host(
-            entry, sections["common"], sections["fetch"], overrides.get(entry.name, {}), said
-        ),
-        problems,
-    )
+    settings = HostSettings(sections["common"], sections["fetch"], own, said)
+    hosts = settings.hosts(problems)
+    asked = clusters(slurms, {host.name: host for host in hosts}, settings.host, problems)
     hosts = tuple(replace(host, run=host.run or sections["site"].run) for host in hosts)
     sections["site"] = replace(sections["site"], pages=_pages(sections["site"].pages, hosts, base, problems))
     users = _users(tables.get("users", {}), problems)
-    endless = (host for host in hosts if host.until and not host.state)
-    problems += [f"hosts.{host.name}.until: needs a state, which ends then" for host in endless]
     all_asked = (*hosts, *(cluster.asked for cluster in asked))
     problems += engine_problems(sections["fetch"], all_asked)
     # Dask workers have files of their own.
     if need_keys and sections["fetch"].engine != "dask":
-        problems += _unreadable_files(all_asked)
+        problems += unreadable_files(all_asked)
     if problems and not tolerate:
         raise ConfigError(config_path, problems)
     return Config(
@@ -209,122 +189,3 @@ def _users(table: Any, problems: list[str]) -> dict[str, str]:
         if not isinstance(name, str) or "\0" in name:
             problems.append(f"users.{clip(login, MOST_LETTERS)}: must be a quoted string, not {shown(name)}")
     return {login: name for login, name in table.items() if isinstance(name, str) and name}
-
-
-def _overrides(
-    table: Any, known: Collection[str], base: Path, problems: list[str]
-) -> dict[str, dict[str, Any]]:
-    """`[hosts.NAME]` by host; NAME may be a node set, and need no quotes where it has dots."""
-    if not isinstance(table, dict):
-        problems.append("hosts: must be sections, [hosts.NAME]; the list of hosts is common.hosts")
-        return {}
-    found: dict[str, dict[str, Any]] = {}
-    for name, given in _undotted(table, known):
-        where = f"hosts.{clip(name, MOST_LETTERS)}"
-        try:
-            names = expand_nodeset(name)
-        except BadHost as error:
-            problems.append(f"[{where}]: {error}")
-            continue
-        if strangers := [f"[hosts.{n}]" for n in names if n not in known]:
-            problems += unknown_names(strangers, (f"[hosts.{n}]" for n in known), "host in common.hosts")
-        problems += unknown_names((f"{where}.{k}" for k in given), (f"{where}.{k}" for k in HOST_KEYS), "key")
-        checked: dict[str, Any] = {}
-        for key_name in given.keys() & HOST_KEYS.keys():
-            try:
-                checked[key_name] = HOST_KEYS[key_name](given[key_name], base)
-            except Wrong as wrong:
-                problems.append(f"{where}.{key_name}: {wrong}")
-        for n in names:
-            found.setdefault(n, {}).update(checked)
-    return found
-
-
-def _undotted(
-    table: dict[str, Any], known: Collection[str], prefix: str = "", depth: int = 0
-) -> Iterable[tuple[str, Any]]:
-    """TOML reads `[hosts.a.lab]` as a table in a table: put such names together again."""
-    for part, value in table.items():
-        name = prefix + part
-        inner = [k for k, v in value.items() if isinstance(v, dict)] if isinstance(value, dict) else []
-        if inner and name not in HOST_KEYS and depth < MOST_PARTS:
-            yield from _undotted({k: value[k] for k in inner}, known, name + ".", depth + 1)
-            value = {k: v for k, v in value.items() if k not in inner}
-            if not value and name not in known:
-                continue
-        yield name, value if isinstance(value, dict) else {part: value}
-
-
-def _hosts(
-    common: CommonConfig,
-    fetch: FetchConfig,
-    overrides: dict[str, dict[str, Any]],
-    said: set[str],
-    problems: list[str],
-) -> tuple[HostConfig, ...]:
-    hosts: dict[str, HostConfig] = {}
-    written: dict[str, HostEntry] = {}
-    for entry in common.hosts:
-        if entry.name in hosts:
-            problems.append(_twice(written[entry.name], entry))
-            continue
-        written[entry.name] = entry
-        hosts[entry.name] = _host(entry, common, fetch, overrides.get(entry.name, {}), said)
-    return tuple(hosts.values())
-
-
-def _host(
-    entry: HostEntry, common: CommonConfig, fetch: FetchConfig, own: dict[str, Any], said: set[str]
-) -> HostConfig:
-    plain_localhost = entry == HostEntry("localhost") and not own.keys() & {"address", "user", "port"}
-    return HostConfig(
-        name=entry.name,
-        address=own.get("address", entry.name),
-        user=entry.user or own.get("user", common.user),
-        port=entry.port or own.get("port", common.port),
-        key_filename=own.get("key_filename", common.key_filename),
-        connect_timeout=own.get("connect_timeout", fetch.connect_timeout),
-        command_timeout=own.get("command_timeout", fetch.command_timeout),
-        transport=own.get("transport", "local" if plain_localhost else fetch.transport),
-        host_keys=own.get("host_keys", fetch.host_keys),
-        known_hosts=own.get("known_hosts", fetch.known_hosts),
-        ssh_config=own.get("ssh_config", fetch.ssh_config),
-        key_passphrase_command=own.get("key_passphrase_command", common.key_passphrase_command),
-        password_command=own.get("password_command", common.password_command),
-        said=frozenset(said | own.keys()),
-        group=own.get("group") or None,
-        note=own.get("note") or None,
-        gpus=own.get("gpus"),
-        vendor=own.get("vendor") or None,
-        disks=own.get("disks", fetch.disks),
-        command_lines=own.get("command_lines", fetch.command_lines),
-        state=own.get("state"),
-        until=own.get("until"),
-        worker=own.get("worker"),
-        slurm=own.get("slurm"),
-        run=own.get("run", ""),
-    )
-
-
-def _twice(first: HostEntry, second: HostEntry) -> str:
-    if first == second:
-        return f"common.hosts: {first.name} is listed twice"
-    return (
-        f"common.hosts: {first.name} is listed twice, as {first} and as {second}; the page identifies a host"
-        " by its name: give one of them a name of its own, with [hosts.NAME] address and port"
-    )
-
-
-def _unreadable_files(hosts: Iterable[HostConfig]) -> list[str]:
-    by_ssh = [h for h in hosts if h.transport != "local"]
-    files = dict.fromkeys(("key_filename", h.key_filename) for h in by_ssh if h.key_filename)
-    usual = path(SSH_CONFIG, Path())
-    files |= dict.fromkeys(("ssh_config", h.ssh_config) for h in by_ssh if h.ssh_config not in (None, usual))
-    problems = []
-    for key_name, file in files:
-        try:
-            with file.open("rb"):
-                pass
-        except OSError as error:
-            problems.append(f"{key_name}: {file} cannot be read: {error.strerror}")
-    return problems
