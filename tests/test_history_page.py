@@ -469,6 +469,15 @@ def test_a_printed_page_has_cards_bars_ribbons_and_charts(lab: Lab, open_page: O
     assert card.evaluate("card => getComputedStyle(card).printColorAdjust") == "exact"
 
 
+def test_no_table_is_wider_than_the_paper(lab: Lab, open_page: OpenPage) -> None:
+    html, now = demo_page(lab)
+    page = open_page(html, at=now, viewport={"width": 718, "height": 1000}).page
+    page.emulate_media(media="print")
+    tables = page.locator("table").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+    assert len(tables) > 5
+    assert max(tables) <= 718
+
+
 def test_when_nothing_fits_the_picker_says_at_which_hour_most_are_usually_free(
     lab: Lab, open_page: OpenPage
 ) -> None:
