@@ -129,8 +129,9 @@ def test_jobs_are_seen_on_page_csv_json_and_terminal(cluster: Cluster, tmp_path:
     both = gpumon("free", "-n", "2", "--from", tmp_path / "site")
     assert both.returncode == 1
     ends = datetime.fromisoformat(one["slurm_ends_at"]).astimezone()
+    day = "" if ends.date() == datetime.now(ends.tzinfo).date() else f"{ends:%a} "
     assert (
-        f"2 x A100 80G on n1 by {ends:%H:%M} at the latest (the job of {cluster.hosts.user} ends)"
+        f"2 x A100 80G on n1 by {day}{ends:%H:%M} at the latest (the job of {cluster.hosts.user} ends)"
         in both.stderr
     )
     when = json.loads(gpumon("free", "-n", "2", "--when", "--json", "--from", tmp_path / "site").stdout)
