@@ -18,7 +18,8 @@ from gpumon_static.errors import GpumonError
 BROKEN_PIPE_EXIT = 141
 TIDY_S = 1.5
 """Seconds in which an interrupted command may close what it has open."""
-IMPORT_S = 0.02
+IMPORT_S, MOST_WAITS = 0.02, 50
+"""An import is waited for, a second in all: one from a dead file server may never end."""
 COMPLETION = "_GPUMON_STATIC_COMPLETE"
 
 
@@ -38,15 +39,15 @@ def run_command() -> NoReturn:
     _exit(_run())
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    if _is_importing(frame):
-        # What is raised there may be printed and ignored, or come out as another error: a moment later.
-        signal.signal(signal.SIGALRM, lambda _, there: _stop(number, there))
-        signal.setitimer(signal.ITIMER_REAL, IMPORT_S)
-        return
+def _stop(number: int, frame: FrameType | None, waits: int = MOST_WAITS) -> None:
     # A second signal, or cleaning up that takes too long, ends it at once.
     for again in (signal.SIGINT, signal.SIGTERM):
         signal.signal(again, lambda *_: os._exit(128 + number))
+    if waits and _is_importing(frame):
+        # What is raised there may be printed and ignored, or come out as another error: a moment later.
+        signal.signal(signal.SIGALRM, lambda _, there: _stop(number, there, waits - 1))
+        signal.setitimer(signal.ITIMER_REAL, IMPORT_S)
+        return
     signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
     signal.setitimer(signal.ITIMER_REAL, TIDY_S)
     raise Stopped(number)
