@@ -128,3 +128,29 @@ def test_an_interrupted_import_is_finished_first(tmp_path: Path) -> None:
 
 def test_an_import_that_does_not_end_is_interrupted_all_the_same(tmp_path: Path) -> None:
     assert interrupted_import(tmp_path, 60).stdout.split() == ["stopped"]
+
+
+@pytest.mark.parametrize("where", ["_end_with", "_exit"])
+def test_a_signal_after_the_last_line_does_not_make_it_a_failure(tmp_path: Path, where: str) -> None:
+    code = (
+        "import os, signal\nfrom gpumon_static.commands import exits\n"
+        f"exits._run, ending = lambda: 0, exits.{where}\n"
+        "def interrupted(code):\n    os.kill(os.getpid(), signal.SIGINT)\n    ending(code)\n"
+        f"exits.{where} = interrupted\nexits.run_command()\n"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert done.stderr == ""
+    assert done.returncode in (0, 128 + signal.SIGINT)
+
+
+def test_closing_that_fails_after_a_signal_is_no_other_error(tmp_path: Path) -> None:
+    """A half-written workbook cannot be closed, for one."""
+    code = (
+        "import os, signal, sys\nfrom gpumon_static.commands import exits\n"
+        "def job(context):\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    finally: raise ValueError('not closed')\n"
+        "sys.argv[1:] = ['render']\nexits.main.invoke = job\nexits.run_command()\n"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "gpumon-static: interrupted\n")

@@ -35,8 +35,24 @@ def run_command() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
-    _complete()
-    _exit(_run())
+    try:
+        _complete()
+        code = _run()
+        _end_with(code)
+    except Stopped as stop:
+        # Between our last line and the end: nothing is open.
+        code = 128 + stop.number
+        _end_with(code)
+    _exit(code)
+
+
+def _end_with(code: int) -> None:
+    """What the command came to is known: a signal from now on only ends it sooner."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: os._exit(code))
+    # Python takes its handlers away on the way out: the alarm of `_stop` would end it with another status.
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _stop(number: int, frame: FrameType | None, waits: int = MOST_WAITS) -> None:
@@ -73,28 +89,43 @@ def _run() -> int:
         with main.make_context("gpumon-static", sys.argv[1:]) as click_context:
             context = click_context.meta
             main.invoke(click_context)
-    except GpumonError as error:
-        _say(str(error), context)
-        return error.exit_code
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt) as stop:
-        click.echo("gpumon-static: interrupted", err=True)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        return 128 + (stop.number if isinstance(stop, Stopped) else signal.SIGINT)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 1
-    except BrokenPipeError:
-        # The reader of the pipe is gone, as with `| head`; what is still to be flushed is discarded.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE_EXIT
-    except Exception as error:
-        _say(f"unexpected {type(error).__name__}: {error} (--debug shows where)", context)
-        return 1
+    except BaseException as error:
+        return _explained(error, context)
     return 0
+
+
+def _explained(error: BaseException, context: dict[str, Any]) -> int:
+    """Say in a line why the command ends; return its exit status."""
+    stop = _stop_behind(error)
+    match stop or error:
+        case click.Abort() | KeyboardInterrupt():
+            click.echo("gpumon-static: interrupted", err=True)
+            return 128 + (stop.number if stop else signal.SIGINT)
+        case GpumonError() as known:
+            _say(str(known), context)
+            return known.exit_code
+        case click.exceptions.Exit() as end:
+            return end.exit_code
+        case click.ClickException() as usage:
+            usage.show()
+            return usage.exit_code
+        case SystemExit(code=code):
+            return code if isinstance(code, int) else 1
+        case BrokenPipeError():
+            # The reader of the pipe is gone, as with `| head`; what is still to be flushed is discarded.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return BROKEN_PIPE_EXIT
+    _say(f"unexpected {type(error).__name__}: {error} (--debug shows where)", context)
+    return 1
+
+
+def _stop_behind(error: BaseException | None) -> Stopped | None:
+    """The signal that ended the command, also where closing what was open then failed."""
+    while error:
+        if isinstance(error, Stopped):
+            return error
+        error = error.__context__
+    return None
 
 
 def _say(message: str, context: dict[str, Any]) -> None:
@@ -109,6 +140,4 @@ def _exit(code: int) -> NoReturn:
     if threading.active_count() > 1:
         # A thread may hang on a dead host for ever; all files are written.
         os._exit(code)
-    # Python takes its handlers away on the way out: the alarm of `_stop` would end it with another status.
-    signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(code)
