@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from tests.sandbox import Sandbox
 from tests.test_fetch_ssh import xml
 
 CHECKOUT = Path(__file__).parents[1]
-VENV = Path(sys.prefix)
 
 CONFIG = """
 [common]
@@ -30,7 +28,8 @@ SETUP = """
 # The tests' Python may live in a home that is closed to others.
 chmod 755 /root || true
 useradd --system --create-home --home-dir /var/lib/gpumon-static --shell /bin/sh gpumon
-rm -rf /opt/gpumon-static && ln -s {venv} /opt/gpumon-static
+rm -rf /opt/gpumon-static && python3 -m venv /opt/gpumon-static
+/opt/gpumon-static/bin/pip install --quiet --no-index --find-links {wheels} gpumon-static
 rm -rf /var/www/gpu-monitor /etc/cron.d/* /var/spool/cron/crontabs/*
 mkdir -p /etc/gpumon-static /var/www
 install -d -o gpumon -g gpumon /var/www/gpu-monitor
@@ -52,7 +51,7 @@ def wait_until(true: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a machine of its own needs root")
-def test_cron_renews_the_page_and_mails_changes_only() -> None:
+def test_cron_renews_the_page_and_mails_changes_only(wheels: Path) -> None:
     with TemporaryDirectory(prefix="gpumon-cron-") as name:
         directory = Path(name)
         directory.chmod(0o755)
@@ -62,8 +61,8 @@ def test_cron_renews_the_page_and_mails_changes_only() -> None:
         mail = directory / "mail"
         mail.touch()
         mail.chmod(0o666)
-        with Sandbox(directory) as sandbox:
-            sandbox.sh(SETUP.format(venv=VENV, directory=directory, checkout=CHECKOUT))
+        with Sandbox(directory, wheels) as sandbox:
+            sandbox.sh(SETUP.format(wheels=wheels, directory=directory, checkout=CHECKOUT))
             page = sandbox.path("/var/www/gpu-monitor/index.html")
             data = sandbox.path("/var/lib/gpumon-static/data/load_data.csv")
             wait_until(page.exists, 90, "the page")
