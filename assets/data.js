@@ -4,6 +4,7 @@ const gpumon = (() => {
   // The order of both lists, and of the values below, is that of publish/page/data.py.
   const KINDS = ["free", "busy", "held", "unknown", "failed", "waiting", "held"];
   const WORDS = ["free", "busy", "held idle", "unknown", "failed", "not fetched yet", "allocated"];
+  const JOB = 9; // in a DETAIL
   const parts = new EventTarget();
 
   // Thousands are made at each refresh: what few of them are asked for is worked out then.
@@ -22,7 +23,8 @@ const gpumon = (() => {
       Object.assign(this, { environment, device: device || index });
       this.held = held;
       this.detail = detail;
-      this.ends = (data.parts ? detail[0] : data.ends?.[this.anchor]) ?? null;
+      const [, ends = null, isOfferedThen] = detail[JOB] || [];
+      this.ends = isOfferedThen ? ends : null;
       this.data = data;
     }
 
@@ -51,7 +53,8 @@ const gpumon = (() => {
     const at = (values, place) => (Array.isArray(values) ? values[place] : values);
     const rows = [...kinds].map((kind, place) => {
       const index = indexes ? indexes[place] : String(place);
-      return [index, Number(kind), at(models, place), null, null, at(totals, place) || null, 0, null, null, null, 0, 0, [at(ends, place) || null]];
+      const detail = [...Array(JOB).fill(null), ["", at(ends, place) || null, 1]];
+      return [index, Number(kind), at(models, place), null, null, at(totals, place) || null, 0, null, null, null, 0, 0, detail];
     });
     for (const [place, used, device] of offered || []) [rows[place][4], rows[place][10], rows[place][11]] = [used, 1, device];
     return rows;

@@ -9,14 +9,14 @@
 
   // The order is that of publish/page/data.py.
   function read(gpu) {
-    const [packed = null, fan = null, limit = null, slowdown = null, rows, sentence, facts, faults, more] = gpu.detail;
+    const [packed = null, fan = null, limit = null, slowdown = null, rows, sentence, facts, faults, more, job] = gpu.detail;
     const { owners, programs } = gpu.data;
     const processes = (rows || []).map(([pid, owner, program, mib = null, elapsed = null, job, ended, line]) => ({
       pid, owner: owners[owner], program: programs[program], mib, elapsed, job, ended, line,
     }));
     const [moreProcesses, moreUsers, listed] = more || [0, 0, null];
     const users = listed ? listed.map(([owner, mib, isLeast, number]) => ({ owner: owners[owner], mib, isLeast, number })) : summed(processes);
-    return { uuid: unpacked(packed), fan, limit, slowdown, processes, users, moreProcesses, moreUsers, sentence, facts: facts || [], faults: faults || [] };
+    return { uuid: unpacked(packed), fan, limit, slowdown, processes, users, moreProcesses, moreUsers, sentence, facts: facts || [], faults: faults || [], job: job || null };
   }
 
   function unpacked(uuid) {
@@ -94,19 +94,24 @@
     return large.slice(0, MOST_JOBS).map((job) => ["Part of a job", link("job", [job.address], size(job))]);
   }
 
-  function facts(gpu, { uuid, fan, limit, slowdown, facts: more }, jobs) {
+  function slurmFacts([words, ends = null]) {
+    return [["Slurm job", words], ...(ends === null ? [] : [["Ends by", gpumon.things.when(ends), " at the latest"]])];
+  }
+
+  function facts(gpu, { uuid, fan, limit, slowdown, facts: more, job }, jobs) {
     const { gigabytes } = gpumon;
     const ribbon = document.getElementById(gpu.anchor)?.dataset.r;
     const power = gpu.power === null || limit === null ? unit(gpu.power, "W") : `${gpu.power} / ${limit} W`;
     const found = [
       ["Memory free", gpu.free === null ? "–" : `${gigabytes(gpu.free)} / ${gigabytes(gpu.total)} GB`],
       ...jobFacts(jobs),
+      ...(job ? slurmFacts(job) : []),
       ...more,
       ["Temperature", gpu.temperature === null || slowdown === null ? unit(gpu.temperature, "°C") : `${gpu.temperature} / ${slowdown} °C`],
       ["Fan", unit(fan, "%")],
       ["Power", power],
       ...(ribbon ? [["Last 24 h", lastDay(ribbon)]] : []),
-    ].map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, element("bdi", {}, value))));
+    ].map(([label, ...value]) => element("div", {}, element("dt", {}, label), element("dd", {}, element("bdi", {}, ...value))));
     const copied = element("dd", {}, element("bdi", {}, uuid ?? "–"));
     if (uuid) {
       const button = element("button", { type: "button", ariaLabel: `Copy ${uuid}` }, "copy");
@@ -130,9 +135,9 @@
 
   // Users, processes, jobs, UUID and faults, for the search.
   function words(gpu) {
-    const { uuid, processes, users, faults, facts: more } = read(gpu);
+    const { uuid, processes, users, faults, facts: more, job } = read(gpu);
     const told = processes.flatMap(({ pid, program, job, line }) => [pid, program, job || "", line || ""]);
-    const parts = [uuid ?? "", ...users.map(({ owner }) => owner[0]), ...told, ...more.flat(), ...faults.flatMap(([word, detail]) => [word, detail])];
+    const parts = [uuid ?? "", ...users.map(({ owner }) => owner[0]), ...told, ...more.flat(), job?.[0] ?? "", ...faults.flatMap(([word, detail]) => [word, detail])];
     return parts.join(" ").toLowerCase();
   }
 

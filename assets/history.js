@@ -238,6 +238,7 @@
     if (!row) return;
     const [utilization, memory, temperature, power, most, pairs] = row;
     const { limit, slowdown } = gpumon.details.read(gpu);
+    const watts = most || limit;
     // Two beside each other, or, on a phone, one under the other.
     const whole = room;
     const width = room < 480 ? room : (room - 16) / 2;
@@ -247,7 +248,7 @@
       ["Utilization", utilization, 100, 100, "%"],
       ["Memory", memory, 100, 100, "%"],
       ["Temperature", temperature, 100, slowdown ?? 100, "°C"],
-      ["Power", power, most, Math.max(limit ?? most, most), "W"],
+      ["Power", power, watts, Math.max(limit ?? 0, watts), "W"],
     ];
     const charts = wanted
       .map(([name, letters, scale, top, unit]) => [name, decode(letters, 24, scale), top, unit])
@@ -258,11 +259,11 @@
         return element(
           "div",
           {},
-          element("h3", {}, name, " ", element("span", { className: "unit" }, `${average}, at most ${largest}`)),
+          element("h3", {}, name, " ", element("span", { className: "unit" }, `≈ ${average}, at most ≈ ${largest}`)),
           draw({
             lines: [{ name: "", values, unit, className: "main" }],
             first: past.hour, step: 3600, top: Math.max(top, ...known), unit, height, width, steps: 1,
-            describe: `${name} by the hour over the last 24 hours: ${average} on average, at most ${largest}.`,
+            describe: `${name} by the hour over the last 24 hours: about ${average} on average, at most about ${largest}.`,
           }),
         );
       });

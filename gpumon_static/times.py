@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from gpumon_static.text import DASH
 
@@ -29,6 +29,12 @@ def utc_text(time: datetime, *, exact: bool = False) -> str:
 def utc_text_of(seconds: float) -> str:
     """The same for seconds since 1970."""
     return utc_text(datetime.fromtimestamp(seconds, UTC))
+
+
+def by_minute(time: datetime) -> datetime:
+    """The whole minute by which it is over: what ends at 14:29:31 has not ended by 14:29."""
+    begun = time.replace(second=0, microsecond=0)
+    return begun if begun == time else begun + timedelta(minutes=1)
 
 
 def parse_utc(text: str) -> datetime:

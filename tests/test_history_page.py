@@ -288,9 +288,20 @@ def test_the_last_day_of_a_gpu_has_its_owners(lab: Lab) -> None:
     assert decoded(utilization, 100)[-2:] == [95.2, 0.0]
     assert decoded(memory, 100)[-2:] == [50.8, 0.0]
     assert decoded(temperature, 100)[-2:] == [31.7, 31.7]
-    assert (decoded(power, 300)[-2:], most_w) == ([300.0, 57.1], 300)
+    limit = free.gpus[0].power_limit_w
+    assert limit == 400
+    assert (decoded(power, limit)[-2:], most_w) == ([304.8, 50.8], 0), "of its limit, to a 16th"
     # At 10:55 nine o'clock is quarter 88: alice for an hour, then nobody.
     assert (bands, data["users"]) == ([88, 0, 92, -1], ["alice"])
+
+
+@pytest.mark.parametrize("limit", [None, 200.0])
+def test_power_above_the_limit_has_a_scale_of_its_own(lab: Lab, limit: float | None) -> None:
+    now = reading("node1", [busy_gpu(power_w=250.0, power_limit_w=limit)])
+    runs(lab, range(0, 60, 5), now)
+    data = json.loads(page_at(lab, 55, now).history.data)  # type: ignore[union-attr]
+    _, _, _, power, top_w, _ = data["gpus"][0][0]
+    assert (decoded(power, top_w)[-1], top_w) == (250.0, 250)
 
 
 def test_without_a_history_the_page_is_as_before(lab: Lab) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -470,8 +471,8 @@ def test_the_page_has_the_words_of_slurm() -> None:
         True,
     )
     assert card.ends.text == "ends by 10:12 UTC"
-    facts = {fact.label: fact.value for fact in card.tooltip.facts}
-    assert (facts["Slurm job"], facts["Ends by"]) == ("7 (train) of user3", "14 Nov 10:12 UTC at the latest")
+    assert card.tooltip.job is not None
+    assert card.tooltip.job.words == "7 (train) of user3"
     assert page.hosts[1].faults == ("drained in Slurm: disk is full",)
     assert [(one.host, one.text) for one in page.attention][:1] == [("Slurm on b", "no answer")]
     html = render_page(page)
@@ -567,6 +568,19 @@ def test_users_have_what_slurm_gave_them_and_how_much_of_it_they_use() -> None:
     found = {value for key, value in veiled.items() if key != "Total"}
     assert found == {(1, None), (1, (1, "", 0, "0 %")), (3, (3, "", 1, "32 %"))}
     assert not {"user3", "user4"} & veiled.keys()
+
+
+def test_a_tooltip_has_the_end_of_its_job_in_the_zone_of_the_reader(open_page: OpenPage) -> None:
+    """And never before it: what ends within a minute ends by the next one."""
+    lab = [a_reading("n1", [works(0, minutes=60.5)])]
+    opened = open_page(render_page(page_of(*lab)), timezone_id="Asia/Tokyo").page
+    opened.locator(".card").first.hover()
+    ends = opened.locator("[popover] dt", has_text="Ends by").locator("xpath=../dd")
+    there = (NOW + timedelta(minutes=61)).astimezone(ZoneInfo("Asia/Tokyo"))
+    assert " ".join(ends.inner_text().split()) == f"{there:%H:%M} at the latest"
+    assert opened.locator(".card time.ends").inner_text() == f"ends by {there:%H:%M}"
+    (sentence,) = words(Wanted(), *lab)
+    assert f"by {at(61)} at the latest" in sentence
 
 
 def test_without_slurm_the_users_have_no_such_columns() -> None:

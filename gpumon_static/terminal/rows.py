@@ -18,7 +18,7 @@ from gpumon_static.survey.totals import Totals, total
 from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of, rounded
 from gpumon_static.terminal.layout import Cell, Column, Row
 from gpumon_static.text import count, plain
-from gpumon_static.times import duration
+from gpumon_static.times import by_minute, duration
 
 STYLES = {State.FREE: "green", State.BUSY: "", State.HELD: "yellow", State.UNKNOWN: "magenta"}
 OWN = "bold cyan"
@@ -190,7 +190,7 @@ def _nobody(place: Place, look: Look) -> str:
 def _ends(place: Place) -> str:
     """Until when its job runs at the latest."""
     at = None if place.mig else place.gpu.allocation.ends_at
-    return f", ends by {at.astimezone():%d %b %H:%M}" if at else ""
+    return f", ends by {by_minute(at).astimezone():%d %b %H:%M}" if at else ""
 
 
 def _process_cells(process: Process, look: Look) -> Row:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.publish.page.records import Bar, Card, CutGpu, Holder, Kind, Numbers, Since
-from gpumon_static.publish.page.tooltips import SHARED, build_tooltip
+from gpumon_static.publish.page.tooltips import SHARED, build_tooltip, ends_seconds
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.rules import marked
 from gpumon_static.survey.faults import fault_words
@@ -18,7 +18,7 @@ from gpumon_static.survey.owners import USER_LETTERS, by_owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.state import State, ghost_mib
 from gpumon_static.text import DASH, PROFILE_LETTERS, clip, count
-from gpumon_static.times import duration, utc_text
+from gpumon_static.times import by_minute, duration, utc_text
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
@@ -90,7 +90,8 @@ def _ends(place: Place) -> Since | None:
 
 def ends_words(at: datetime) -> Since:
     """In UTC, as all times are written; the browser shows the reader's."""
-    return Since(f"ends by {at.astimezone(UTC):%H:%M} UTC", utc_text(at))
+    by = by_minute(at)
+    return Since(f"ends by {by.astimezone(UTC):%H:%M} UTC", utc_text(by).replace(":00Z", "Z"))
 
 
 def _fault(gpu: Gpu) -> str:
@@ -118,7 +119,7 @@ def _numbers(place: Place, owners: Owners, longest: int | None) -> Numbers:
         device=place.device if place.device != place.index else None,
         environment=vendor_of(place.gpu.vendor).environment,
         is_offered=place.is_offered,
-        ends_at=int(ends_at.timestamp()) if ends_at else None,
+        ends_at=ends_seconds(ends_at),
     )
 
 

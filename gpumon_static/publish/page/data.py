@@ -9,12 +9,12 @@
               process), °C, W, is offered, what chooses it where that is not the index, as the UUID of a
               slice, or 0, DETAIL]
     DETAIL   [UUID, fan %, limit W, limit °C, [PROCESS, ...], sentence in their place, [[label, fact], ...],
-              [[fault, detail, explanation, is one], ...], MORE]
+              [[fault, detail, explanation, is one], ...], MORE, JOB]
     UUID     as it is, or, of the usual kind, ~ and its 16 bytes in base64
     PROCESS  [PID, owner, program, MiB, runtime s, job, has ended, command line]
     MORE     [processes, users, [[owner, MiB, is at least that, processes], ...]], where not all are listed
+    JOB      [words, seconds since 1970 by which it ends, the GPU is offered then], of Slurm
 
-`ends`, only with Slurm: anchors of cards to the seconds since 1970 at which their job ends at the latest.
 `model`, `users`, `owner` and `program` are places in the lists above; on a page without names `users` is how
 many there are. What is empty at the end of a DETAIL or PROCESS is left out. assets/data.js and details.js
 read it and are the only other places that know the order.
@@ -69,14 +69,12 @@ class _Lists:
 def page_data(page: Page) -> str:
     lists = _Lists()
     hosts = [_host(host, lists, tells_names=page.tells_names) for host in page.hosts]
-    ends = {c.anchor: c.numbers.ends_at for host in page.hosts for c in host.cards if c.numbers.ends_at}
     data = {
         "models": list(lists.models),
         "users": list(lists.users),
         "owners": [[name, int(is_name)] for name, is_name in lists.owners],
         "programs": list(lists.programs),
         "logins": {name: page.logins[name] for name in lists.users if name in page.logins},
-        **({"ends": ends} if ends else {}),
         "hosts": hosts,
     }
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
@@ -126,11 +124,11 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
         short_number(numbers.power_w),
         int(numbers.is_offered),
         numbers.device or 0,
-        _detail(tip, lists),
+        _detail(tip, lists, will_be_offered=numbers.ends_at is not None),
     ]
 
 
-def _detail(tip: Tooltip, lists: _Lists) -> list[Any]:
+def _detail(tip: Tooltip, lists: _Lists, *, will_be_offered: bool) -> list[Any]:
     owners, programs = lists.owners, lists.programs
     processes = [
         trimmed(
@@ -151,6 +149,7 @@ def _detail(tip: Tooltip, lists: _Lists) -> list[Any]:
             [[fact.label, fact.value] for fact in tip.facts] or 0,
             [[fault.word, fault.detail, fault.explanation, int(fault.is_fault)] for fault in tip.faults] or 0,
             [tip.more_processes, tip.more_users, users] if tip.more_processes else 0,
+            trimmed([*tip.job, int(will_be_offered)]) if tip.job else 0,
         ]
     )
 

@@ -9,7 +9,7 @@ texts of one letter per point: 64 levels from nothing to `top`, a space where no
      "hosts": [[name, {"24h": [UTILIZATION, MEMORY], ...}], ...],
      "models": [[name, GPUs, {"24h": FREE, ...}, WEEK], ...],       WEEK: 168 letters from Monday 0:00 UTC on
      "hour": 490123, "users": [...],
-     "gpus": [[[UTILIZATION, MEMORY, TEMPERATURE, POWER, most W, BANDS] or 0, ...], ...]}
+     "gpus": [[[UTILIZATION, MEMORY, TEMPERATURE, POWER, top W (0: its limit), BANDS] or 0, ...], ...]}
 
 `gpus` has a list for each host, in the order of the other JSON block. A series that begins with a long gap
 has it as a number: "80~ABC" is 80 points of nothing, then three. BANDS is [slot, user, slot, user, ...]: from
@@ -19,13 +19,14 @@ that quarter of an hour on; -1 is no user.
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from gpumon_static.publish.page.data import ESCAPES
+from gpumon_static.publish.page.data import ESCAPES, short_number
 from gpumon_static.store.history.observed import TAKEN
 from gpumon_static.store.history.rollups import HOUR
 from gpumon_static.store.history.timelines import RANGES, SLOT_S, GpuPast, Past, Pool, runs
@@ -34,7 +35,7 @@ from gpumon_static.text import natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.past import PastView
-    from gpumon_static.publish.page.records import HostView
+    from gpumon_static.publish.page.records import Card, HostView
 
 LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 COARSE = "".join(LEVELS[min(63, round(place / 4) * 4)] for place in range(64))
@@ -172,27 +173,26 @@ def _week(past: Past, pools: list[Pool], size: int) -> Series:
 
 
 def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> list[list[Any]]:
-    known = view.past.gpus
-    return [
-        [
-            _gpu(view, gpu, users) if (gpu := known.get((host.full_name, card.index))) and gpu.hours else 0
-            for card in host.cards
-        ]
-        for host in hosts
-    ]
+    def of_card(host: HostView, card: Card) -> list[Any] | int:
+        gpu = view.past.gpus.get((host.full_name, card.index))
+        return _gpu(view, gpu, users, card.tooltip.power_limit_w) if gpu and gpu.hours else 0
+
+    return [[of_card(host, card) for card in host.cards] for host in hosts]
 
 
-def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[Any]:
+def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int], limit_w: float | None) -> list[Any]:
     first = view.past.now // HOUR - HOURS + 1
     rows = [gpu.hours.get(first + place, (None,) * 4) for place in range(HOURS)]
     utilization, memory, temperature, power = zip(*rows, strict=True)
     most_w = max((value for value in power if value is not None), default=0.0)
+    limit = short_number(limit_w) or 0
+    top_w = 0 if most_w <= limit else math.ceil(most_w)
     return [
         letters(utilization, 100, COARSE),
         letters(memory, gpu.memory_total or 0, COARSE),
         letters(temperature, TOP_C, COARSE),
-        letters(power, most_w, COARSE),
-        round(most_w),
+        letters(power, top_w or limit, COARSE),
+        top_w,
         _bands(view, gpu, users),
     ]
 

@@ -115,6 +115,15 @@ class FaultRow(NamedTuple):
     """False for a notice: nothing is broken."""
 
 
+class JobFact(NamedTuple):
+    """The Slurm job that has a GPU."""
+
+    words: str
+    """8841 (train) of jonas"""
+    ends_at: int | None
+    """At the latest, in seconds since 1970."""
+
+
 class Tooltip(NamedTuple):
     """What the browser cannot work out from the other numbers of a card; details.js makes elements of it."""
 
@@ -132,6 +141,7 @@ class Tooltip(NamedTuple):
     facts: tuple[Fact, ...]
     """Only those that few cards have."""
     faults: tuple[FaultRow, ...] = ()
+    job: JobFact | None = None
 
 
 class Holder(NamedTuple):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from gpumon_static.publish.page.data import ESCAPES
 from gpumon_static.publish.page.past_data import letters
 from gpumon_static.publish.page.tabs.health import title_of
+from gpumon_static.publish.page.tooltips import ends_seconds
 from gpumon_static.store.history.timelines import MACHINE_RANGES, RANGES
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.slurm.given import given_to
@@ -86,7 +87,7 @@ def _job(job: Job, places: dict[str, int]) -> list[Any]:
         None if job.memory_mib is None else round(job.memory_mib),
         None if job.since is None else int(job.since.timestamp()),
         _by_host(job.unused, places),
-        None if job.ends_at is None else int(job.ends_at.timestamp()),
+        ends_seconds(job.ends_at),
         job.partition,
         job.account,
     ]

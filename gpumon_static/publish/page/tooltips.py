@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import datetime
 from itertools import islice
 
 from gpumon_static import rules
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process
-from gpumon_static.publish.page.records import Fact, FaultRow, ProcessRow, Tooltip, UserRow
+from gpumon_static.publish.page.records import Fact, FaultRow, JobFact, ProcessRow, Tooltip, UserRow
 from gpumon_static.publish.page.words import memory
 from gpumon_static.survey.owners import USER_LETTERS, Owner, by_owner, owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.state import Slice, ghost_mib, gone_mib
 from gpumon_static.text import DASH, clip, count
+from gpumon_static.times import by_minute
 
 MOST_ROWS = 10
 SHARED = "shared with the CPU"
@@ -44,12 +45,13 @@ def build_tooltip(gpu: Gpu, cut: Slice | None, tier: Tier, busy: BusyConfig) -> 
         power_limit_w=gpu.power_limit_w,
         temperature_limit_c=gpu.temperature_limit_c,
         facts=(
-            *_slurm_facts(gpu, tier),
+            *_slurm_facts(gpu),
             *_own_number(gpu),
             *_slice_facts(gpu, mig, tier),
             *_ghost_facts(gpu, cut, busy),
         ),
         faults=_fault_rows(gpu) if gpu.faults else (),
+        job=_job_fact(gpu, tier) if gpu.allocation.allocated is Allocated.YES else None,
     )
 
 
@@ -137,18 +139,19 @@ def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
     return facts
 
 
-def _slurm_facts(gpu: Gpu, tier: Tier) -> list[Fact]:
-    """The Slurm job that has it."""
+def _slurm_facts(gpu: Gpu) -> list[Fact]:
+    unknown = gpu.allocation.allocated is Allocated.UNKNOWN
+    return [Fact("Slurm", "does not report whether a job has it")] if unknown else []
+
+
+def _job_fact(gpu: Gpu, tier: Tier) -> JobFact:
     given = gpu.allocation
-    if given.allocated is Allocated.UNKNOWN:
-        return [Fact("Slurm", "does not report whether a job has it")]
-    if given.allocated is not Allocated.YES:
-        return []
     who = f"of {given.user}" if given.user and tier is not Tier.COUNTS else ""
     named = f"({given.job_name})" if given.job_name else ""
     told = " ".join(filter(None, (given.job, named, who))) or "yes"
-    facts = [Fact("Slurm job", clip(told, TEXT_LETTERS))]
-    if given.ends_at:
-        at = given.ends_at.astimezone(UTC)
-        facts.append(Fact("Ends by", f"{at.day} {at:%b %H:%M} UTC at the latest"))
-    return facts
+    return JobFact(clip(told, TEXT_LETTERS), ends_seconds(given.ends_at))
+
+
+def ends_seconds(at: datetime | None) -> int | None:
+    """For the browser, which shows minutes."""
+    return int(by_minute(at).timestamp()) if at else None

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpumon_static.survey.offers import IsModel, Offered, Wanted, model_matcher, offered_places
 from gpumon_static.text import plain
-from gpumon_static.times import parse_utc
+from gpumon_static.times import by_minute, parse_utc
 
 MOST_NAMES = 3
 
@@ -49,8 +49,8 @@ class Estimate:
 
 
 def clock_time(at: datetime, now: datetime) -> str:
-    """16:10, or Tue 16:10, or 3 Dec 16:10, in the time zone of the reader."""
-    there, here = at.astimezone(), now.astimezone()
+    """By when: 16:10, or Tue 16:10, or 3 Dec 16:10, in the time zone of the reader."""
+    there, here = by_minute(at).astimezone(), now.astimezone()
     if there.date() == here.date():
         return f"{there:%H:%M}"
     if there - here < timedelta(days=6):
