@@ -17,13 +17,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static.model import Allocated, Process
 from gpumon_static.survey.owners import UNKNOWN, USER_LETTERS, Owner, owner
 from gpumon_static.survey.privacy import Tier, program
-from gpumon_static.survey.survey import Place, Survey
 from gpumon_static.text import clip, count, natural_key
+
+if TYPE_CHECKING:
+    from gpumon_static.survey.survey import Place, Survey
 
 TOGETHER_S = 120
 """Start at most so long after the first of them."""

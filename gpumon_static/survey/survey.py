@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process
 from gpumon_static.rules import marked
 from gpumon_static.survey.faults import HostFault, host_faults, without
+from gpumon_static.survey.jobs import Jobs, find_jobs
 from gpumon_static.survey.privacy import Tier, veil, veil_report
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
 from gpumon_static.survey.slurm.nodes import closed_words
@@ -203,6 +204,11 @@ class Survey:
     def latest(self) -> datetime | None:
         """The time of the newest reading."""
         return max((host.reading.fetched_at for host in self.hosts if host.reading), default=None)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """For the page and for gpus.json."""
+        return find_jobs(self)
 
     @property
     def stale_after_s(self) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
-from rich.text import Text
+from rich.text import Span, Text
 
 GAP = 2
+SPACE = " " * GAP
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Cell:
     text: str = ""
     style: str = ""
 
+
+EMPTY = Cell()
 
 Row = dict[str, Cell]
 """Cells by column; a missing column is empty."""
@@ -68,14 +71,19 @@ def _cut(columns: Sequence[Column], widths: dict[str, int], width: int) -> None:
 
 
 def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
-    line = Text(no_wrap=True, overflow="crop", end="")
-    for place, column in enumerate(columns):
-        cell = row.get(column.name, Cell())
-        text = (fit_ends if column.keep_end else fit)(cell.text, widths[column.name])
-        pad = " " * (widths[column.name] - cell_len(text))
-        line.append(pad + text if column.right else text + pad, cell.style)
-        if place < len(columns) - 1:
-            line.append(" " * GAP)
+    parts: list[str] = []
+    spans: list[Span] = []
+    done = 0
+    for column in columns:
+        cell, width = row.get(column.name, EMPTY), widths[column.name]
+        text = (fit_ends if column.keep_end else fit)(cell.text, width)
+        pad = " " * (width - cell_len(text))
+        text = pad + text if column.right else text + pad
+        if cell.style:
+            spans.append(Span(done, done + len(text), cell.style))
+        parts.append(text)
+        done += len(text) + GAP
+    line = Text(SPACE.join(parts), no_wrap=True, overflow="crop", end="", spans=spans)
     line.rstrip()
     return line
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
 from gpumon_static.survey.faults import without
-from gpumon_static.survey.jobs import Job, find_jobs
+from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
 from gpumon_static.survey.privacy import Tier
@@ -110,7 +110,7 @@ def jobs_of(survey: Survey, choice: Choice) -> list[Job]:
     }
     return [
         job
-        for job in find_jobs(survey).all
+        for job in survey.jobs.all
         if not taken.isdisjoint(job.places) and (choice.user is None or choice.user in job.users)
     ]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpumon_static import __version__
 from gpumon_static.model import Fault, HostReading, Machine, MigDevice, Process
 from gpumon_static.rules import Severity, marked, word
-from gpumon_static.survey.jobs import Job, find_jobs
+from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.survey import STATES, Place, Survey, SurveyedHost
@@ -60,7 +60,7 @@ def _head(survey: Survey) -> dict[str, Any]:
         "users": survey.tier.value,
         "totals": _totals(survey.hosts),
         "slurm": [_cluster(report) for report in survey.clusters],
-        "jobs": None if survey.tier is Tier.COUNTS else [_job(job) for job in find_jobs(survey).all],
+        "jobs": None if survey.tier is Tier.COUNTS else [_job(job) for job in survey.jobs.all],
     }
 
 

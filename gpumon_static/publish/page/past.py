@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gpumon_static.publish.page.records import Bar, Card, IdleRow, Kind, LastCard, LastCut, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
-from gpumon_static.store.history.timelines import RIBBON_S, SLOT_S, GpuPast, Past, Span, runs
+from gpumon_static.store.history.timelines import GpuPast, Past, Span
 from gpumon_static.survey.jobs import since_words
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import USER_LETTERS
@@ -29,8 +29,6 @@ from gpumon_static.times import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SLOTS = RIBBON_S // SLOT_S
-HALF_SLOT = SLOT_S // 2
 WORDS = {FREE: "free", BUSY: "busy", HELD: "held idle", UNKNOWN: "unknown", DOWN: "unknown"}
 STATE_LETTERS = {BUSY: "b", HELD: "h", FREE: "f", UNKNOWN: "u", DOWN: "u"}
 KINDS = {Kind.FREE: FREE, Kind.BUSY: BUSY, Kind.HELD: HELD}
@@ -57,10 +55,6 @@ class PastView:
     past: Past
     who: Who | None
     idle_after: int
-
-    @property
-    def first_slot(self) -> int:
-        return self.past.now // SLOT_S - SLOTS + 1
 
     @cached_property
     def _by_host(self) -> dict[str, dict[str, GpuPast]]:
@@ -100,16 +94,13 @@ class PastView:
 
     def ribbon(self, spans: list[Span]) -> str:
         """Runs of slots, from the oldest on; a space where there was no run."""
-        start = self.first_slot * SLOT_S
         drawn: list[str] = []
         pen = 0
-        for begin, end, span in runs(spans, start, self.past.now):
-            first, last = (begin - start + HALF_SLOT) // SLOT_S, (end - start + HALF_SLOT) // SLOT_S
-            if last > first:
-                if first > pen:
-                    drawn.append(f" {first - pen}")
-                drawn.append(f"{STATE_LETTERS[span.state]}{last - first}")
-                pen = last
+        for first, last, state, _ in spans:
+            if first > pen:
+                drawn.append(f" {first - pen}")
+            drawn.append(f"{STATE_LETTERS[state]}{last - first}")
+            pen = last
         return "".join(drawn)
 
     def down_for(self, host: str) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from gpumon_static.publish.page.data import ESCAPES, short_number
 from gpumon_static.store.history.observed import TAKEN
 from gpumon_static.store.history.rollups import HOUR
-from gpumon_static.store.history.timelines import RANGES, SLOT_S, GpuPast, Past, Pool, runs
+from gpumon_static.store.history.timelines import RANGES, GpuPast, Past, Point, Pool, first_slot
 from gpumon_static.survey.names import short_model
 from gpumon_static.text import natural_key
 
@@ -42,7 +42,7 @@ COARSE = "".join(LEVELS[min(63, round(place / 4) * 4)] for place in range(64))
 """Every fourth level, for what there are thousands of: half as much when packed."""
 MOST, BOTTOM = len(LEVELS) - 1, LEVELS[0]
 LONG_GAP = 4
-NOTHING = (0, 0, 0, 0)
+NOTHING = (0, 0, 0, 0, 0)
 HOURS = 24
 TOP_C = 100.0
 MOST_OWNERS = 3
@@ -78,7 +78,7 @@ def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool, ea
             for m in models_past(past, names)
         ],
         "hour": past.now // HOUR - HOURS + 1,
-        "slot": view.first_slot,
+        "slot": first_slot(past.now),
         "gpus": _gpus(view, shown, users),
         "users": list(users),
     }
@@ -94,8 +94,10 @@ def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
 def letters(values: Series, top: float, levels: str = LEVELS) -> str:
     """Known values are never a space; what is less than nothing is drawn at the bottom, frost for one."""
     scale = MOST / top if top else 0
+    most = levels[MOST] if top else BOTTOM
     drawn = "".join(
-        [" " if value is None else levels[min(MOST, int(value * scale + 0.5))] if value > 0 else BOTTOM
+        [" " if value is None else most if value >= top
+         else levels[int(value * scale + 0.5)] if value > 0 else BOTTOM
          for value in values]
     ).rstrip()  # fmt: skip
     known = drawn.lstrip()
@@ -112,23 +114,28 @@ def past_levels(view: PastView, pools: Iterable[Pool], levels: str = LEVELS) -> 
     """Mean utilization and memory in use, in percent, of all GPUs of these pools."""
     found = {}
     for name, (_, count) in RANGES.items():
-        sums: dict[int, tuple[float, ...]] = {}
-        for pool in pools:
-            for number, point in view.past.ranges[name].get(pool, {}).items():
-                before = sums.get(number)
-                sums[number] = point[:4] if before is None else tuple(map(add, before, point))
+        sums = _summed([view.past.ranges[name].get(pool, {}) for pool in pools])
         if not sums:
             found[name] = ["", ""]
             continue
         first = _first(name, view.past.now)
-        rows = [sums.get(first + place, NOTHING) for place in range(count)]
+        rows = [sums.get(number, NOTHING) for number in range(first, first + count)]
         found[name] = [
-            letters(
-                [worked / measured if measured else None for worked, measured, _, _ in rows], 100, levels
-            ),
-            letters([100 * used / total if total else None for _, _, used, total in rows], 100, levels),
+            letters([p[0] / p[1] if p[1] else None for p in rows], 100, levels),
+            letters([100 * p[2] / p[3] if p[3] else None for p in rows], 100, levels),
         ]
     return found
+
+
+def _summed(pools: list[dict[int, Point]]) -> Mapping[int, tuple[float, ...]]:
+    if len(pools) == 1:
+        return pools[0]
+    sums: dict[int, tuple[float, ...]] = {}
+    for points in pools:
+        for number, point in points.items():
+            before = sums.get(number)
+            sums[number] = point if before is None else tuple(map(add, before, point))
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +207,9 @@ def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int], limit_w: float | N
 def _bands(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[int]:
     if view.who is None:
         return []
-    start = view.first_slot * SLOT_S
     bands: list[int] = []
-    for begin, end, span in runs(gpu.spans, start, view.past.now):
-        first, last = round((begin - start) / SLOT_S), round((end - start) / SLOT_S)
-        if last <= first:
-            continue
-        name = ", ".join(map(view.who, span.users[:MOST_OWNERS])) if span.state in TAKEN else None
+    for first, _, state, held_by in gpu.spans:
+        name = ", ".join(map(view.who, held_by[:MOST_OWNERS])) if state in TAKEN else None
         owner = -1 if name is None else users.setdefault(name, len(users))
         if bands[-1:] != [owner]:
             bands += [first, owner]

@@ -25,7 +25,7 @@ from gpumon_static.publish.page.tabs.supply import build_supply
 from gpumon_static.publish.page.things_data import things_data
 from gpumon_static.publish.page.words import moment
 from gpumon_static.survey.faults import usual_drivers
-from gpumon_static.survey.jobs import Jobs, find_jobs
+from gpumon_static.survey.jobs import Jobs
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.shown_names import logins_of
 from gpumon_static.survey.slurm.demand import demand_lines, idle_lines
@@ -102,7 +102,7 @@ def make_ready(
 
 def page_of(whole: Whole) -> Page:
     survey, history = whole.survey, whole.history
-    jobs = find_jobs(survey)
+    jobs = survey.jobs
     frame = Frame(survey, whole.drivers, history)
     views = [build_host(host, whole.anchors[host.name], frame) for host in survey.hosts]
     shown_history = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from gpumon_static.store.history.supply import SupplyAnswer, supply
 from gpumon_static.text import one_line
 
 SLOT_S = 15 * 60
+HALF_SLOT = SLOT_S // 2
 RIBBON_S = DAY
 WEEKS = 4
 """Of the past that say what a week usually looks like."""
@@ -48,7 +49,11 @@ MOST_EVENTS = 1000
 
 
 class Span(NamedTuple):
-    at: int
+    """Of the last day: slots in one state, counted from the day's first."""
+
+    first: int
+    last: int
+    """The one after it."""
     state: int
     users: tuple[str, ...]
 
@@ -82,11 +87,13 @@ class GpuPast:
     memory: int | None
     memory_total: int | None
     spans: list[Span] = field(default_factory=list)
-    """From before the beginning of the last day on."""
+    """Of the last day; where there was no run, none."""
     hours: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
     """Of the last day: mean utilization, memory, temperature, power."""
 
 
+_Change = tuple[int, int, int | None]
+"""When, to which state, with which crew."""
 GpuKey = tuple[str, str]
 """Host and index as cards have it: 3, or 3:1."""
 
@@ -169,9 +176,9 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
         gpu = GpuPast(*names, state, crews.get(crew, ()), *rest)
         index = str(position) if slice_ is None else f"{position}:{slice_}"
         found[host, index] = by_id[number] = gpu
-    for number, span in _spans(connection, crews, now - RIBBON_S - SLOT_S):
+    for number, changes in _changes(connection, now - RIBBON_S - SLOT_S).items():
         if known := by_id.get(number):
-            known.spans.append(span)
+            known.spans.extend(_spans(changes, crews, now))
     for number, hour, *means in _hours(connection, now):
         if known := by_id.get(number):
             known.hours[hour] = tuple(means)
@@ -184,17 +191,35 @@ def _crews(connection: sqlite3.Connection) -> dict[int | None, tuple[str, ...]]:
     return {crew: tuple(names[int(member)] for member in members.split()) for crew, members in crews}
 
 
-def _spans(
-    connection: sqlite3.Connection, crews: dict[int | None, tuple[str, ...]], start: int
-) -> Iterator[tuple[int, Span]]:
-    """The one that reaches over the start, and all after it."""
+def first_slot(now: int) -> int:
+    """Of the last day, counted from 1970."""
+    return (now - RIBBON_S) // SLOT_S + 1
+
+
+def _changes(connection: sqlite3.Connection, start: int) -> dict[int, list[_Change]]:
+    """By GPU: the last one up to the start, and all after it."""
+    found: dict[int, list[_Change]] = defaultdict(list)
     for query in (
         "SELECT l.gpu, s.at, s.state, s.crew FROM latest AS l JOIN spans AS s ON s.gpu = l.gpu"
         " AND s.at = (SELECT max(at) FROM spans WHERE gpu = l.gpu AND at <= ?)",
         "SELECT gpu, at, state, crew FROM spans WHERE at > ? ORDER BY at",
     ):
         for gpu, at, state, crew in connection.execute(query, (start,)):
-            yield gpu, Span(at, state, crews.get(crew, ()))
+            found[gpu].append((at, state, crew))
+    return found
+
+
+def _spans(changes: list[_Change], crews: dict[int | None, tuple[str, ...]], now: int) -> list[Span]:
+    """To the nearest slot, and without those that are too short for one."""
+    start = first_slot(now) * SLOT_S
+    ends = [at for at, _, _ in changes[1:]]
+    found = []
+    for (at, state, crew), end in zip(changes, [*ends, now], strict=True):
+        first = (max(start, at) - start + HALF_SLOT) // SLOT_S
+        last = (min(end, now) - start + HALF_SLOT) // SLOT_S
+        if first < last and state != MISSED:
+            found.append(Span(first, last, state, crews.get(crew, ())))
+    return found
 
 
 def _hours(connection: sqlite3.Connection, now: int) -> sqlite3.Cursor:
@@ -282,12 +307,3 @@ def _sizes(connection: sqlite3.Connection, pools: _Pools) -> dict[Pool, int]:
         " GROUP BY 1, 2"
     )
     return {pools[host, model]: count for host, model, count in rows}
-
-
-def runs(spans: list[Span], start: int, end: int) -> Iterator[tuple[int, int, Span]]:
-    """The spans between two times, with where each begins and ends. Before the first nothing is known."""
-    for place, span in enumerate(spans):
-        until = spans[place + 1].at if place + 1 < len(spans) else end
-        begin = max(start, span.at)
-        if begin < until and begin < end and span.state != MISSED:
-            yield begin, min(until, end), span

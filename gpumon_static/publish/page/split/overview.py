@@ -19,7 +19,6 @@ from gpumon_static.publish.page.view import (
     slurm_attention,
     things_of,
 )
-from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.totals import total
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def extract(page: Page, part: Part) -> Extract:
 
 def overview(whole: Whole, parts: Sequence[Part], extracts: Sequence[Extract]) -> Page:
     survey, history = whole.survey, whole.history
-    jobs = find_jobs(survey)
+    jobs = survey.jobs
     by_name = {view.full_name: view for one in extracts for view in one.views}
     views = [by_name[host.name] for host in survey.hosts]
     idle = sorted(chain(*(one.idle for one in extracts)), key=lambda row: -row.idle_s)
