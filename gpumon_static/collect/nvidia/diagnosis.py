@@ -46,6 +46,13 @@ _VOLATILE = {
     "sram_uncorrectable_parity": " in SRAM (parity)",
     "sram_uncorrectable_secded": " in SRAM (SEC-DED)",
 }
+_COUNTS = {place: (f"ecc_errors/volatile/{tag}",) for tag, place in _VOLATILE.items()}
+_REASONS = {
+    name: [f"clocks_{word}_reasons/clocks_{word}_reason_{name}" for word in ("event", "throttle")]
+    for name in ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+}
+"""`clocks_throttle_reasons` to driver 525, `clocks_event_reasons` from 535."""
+_WIDTHS = tuple((f"pci/pci_gpu_link_info/link_widths/{tag}_link_width",) for tag in ("current", "max"))
 _INFOROM = re.compile(r"infoROM is corrupted at gpu\s+([0-9A-Fa-f:.]{1,24})", re.IGNORECASE)
 
 
@@ -116,7 +123,7 @@ def _needs_reset(gpu: Texts) -> str | None:
 
 
 def _ecc_errors(gpu: Texts) -> str | None:
-    counts = {place: first(gpu, [f"ecc_errors/volatile/{tag}"], number) for tag, place in _VOLATILE.items()}
+    counts = {place: first(gpu, tags, number) for place, tags in _COUNTS.items()}
     if counts[""] is None:
         counts[""] = sum(number(text) or 0 for text in gpu.below("ecc_errors/volatile/double_bit"))
     found = [f"{count:.0f}{place}" for place, count in counts.items() if count and count > 0]
@@ -208,10 +215,9 @@ def _fan(gpu: Texts) -> str | None:
 
 
 def _pcie_width(gpu: Texts) -> str | None:
-    widths = "pci/pci_gpu_link_info/link_widths"
-    now, most = (first(gpu, [f"{widths}/{tag}_link_width"], number) for tag in ("current", "max"))
     busy = (first(gpu, ["utilization/gpu_util"], number) or 0) >= BUSY_PERCENT
-    return f"x{now:.0f} of x{most:.0f}" if busy and now and most and now < most else None
+    now, most = (first(gpu, tags, number) for tags in _WIDTHS) if busy else (None, None)
+    return f"x{now:.0f} of x{most:.0f}" if now and most and now < most else None
 
 
 def _fabric(gpu: Texts) -> str | None:
@@ -235,9 +241,7 @@ def _yes(gpu: Texts, tag: str, words: str) -> str | None:
 
 
 def _reason(gpu: Texts, name: str) -> bool:
-    """`clocks_throttle_reasons` to driver 525, `clocks_event_reasons` from 535."""
-    tags = [f"clocks_{word}_reasons/clocks_{word}_reason_{name}" for word in ("event", "throttle")]
-    return told(gpu, *tags) == "Active"
+    return told(gpu, *_REASONS[name]) == "Active"
 
 
 CHECKS: dict[str, Test] = {
