@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from gpumon_static.check import advice, checkup, surroundings
-from gpumon_static.check.checkup import Mark, Record
+from gpumon_static.check import advice, examining, surroundings
+from gpumon_static.check.examining import Record
+from gpumon_static.check.findings import Mark
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.file import load
@@ -184,14 +185,14 @@ def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
     record = Record(lambda: NOW)
     record.received(bytearray(b"@@gpumon x clock\n"))
     clock = {"clock": f"{int(NOW.timestamp()) + seconds}\n"}
-    checkup._look_at_clock(host_config("n"), clock, record)
+    examining._look_at_clock(host_config("n"), clock, record)
     assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].told) == (mark, told)
     assert bool(record.findings[Step.CLOCK].next) == (mark is Mark.WARNING)
 
 
 def test_fewer_gpus_than_expected_are_a_warning() -> None:
     record = Record(lambda: NOW)
-    checkup._look_at_gpus(host_config("n", gpus=8), reading("n", [gpu()]), record)
+    examining._look_at_gpus(host_config("n", gpus=8), reading("n", [gpu()]), record)
     assert record.findings[Step.GPUS].told == "driver 550.90.07, 1 GPU; config.ini expects 8"
     assert record.findings[Step.GPUS].mark is Mark.WARNING
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gpumon_static.check import publishing, surroundings
-from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.commands.fetch import fetch
 from gpumon_static.commands.render import render, render_only
 from gpumon_static.config.file import load

@@ -17,10 +17,12 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gpumon_static.collect.engines import dask_task, processes
+from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.config.file import load
 from gpumon_static.config.settings import FetchConfig
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import HostReading
+from gpumon_static.times import utc_now
 from tests import slurm_texts, ssh_lab
 from tests.builders import host_config
 from tests.command import PROGRAM, gpumon, rows
@@ -191,11 +193,13 @@ def test_no_secret_is_in_what_is_sent(tmp_path: Path, home: Path) -> None:
     key.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{PASSPHRASE}\n")
     command = ("cat", str(secret_file))
     host = host_config("far", key_filename=key, key_passphrase_command=command, password_command=command)
-    sent = dask_task.pack(tmp_path / "config.ini", [host], FetchConfig(), 10.0)
+    factory = ReaderFactory(tmp_path / "config.ini", (host,), utc_now)
+    sent = dask_task.pack(factory, [host], FetchConfig(), 10.0)
     assert PASSPHRASE.encode() not in sent
     shard = pickle.loads(sent)
-    assert shard.hosts[0].password_command == ("cat", "~/password")
-    assert (str(shard.hosts[0].key_filename), str(shard.hosts[0].known_hosts)) == ("~/key", "known_hosts")
+    (sent_host,) = shard.factory.hosts
+    assert sent_host.password_command == ("cat", "~/password")
+    assert (str(sent_host.key_filename), str(sent_host.known_hosts)) == ("~/key", "known_hosts")
     assert str(home).encode() not in sent
 
 
@@ -377,7 +381,11 @@ def test_show_live_and_check_ask_the_same_workers(lab: DaskLab, gpu_hosts: GpuHo
     assert re.search(rf"engine +ok +Dask, {lab.address}: 2 workers: a \(a\), b \(b\)", checked.stdout)
     assert re.search(r"engine +warning +the Dask worker old .* has gpumon-static 0\.0\.9", checked.stdout)
     assert "pip install 'gpumon-static[dask]==0.1.0'" in checked.stdout
-    assert re.search(rf"{good} +ok .*by a Dask worker; driver 550.90.07, 1 GPU\n", checked.stdout)
+    assert re.search(rf"{good} +ok .*; driver 550.90.07, 1 GPU, \d", checked.stdout)
+    told = json.loads(gpumon("check", "--json", good, "-c", config).stdout)["hosts"][0]["findings"]
+    assert [(one["step"], one["told"]) for one in told if one["step"] == "ps"] == [
+        ("ps", "reports users and run times")
+    ]
     assert re.search(r"port +FAILED: ", checked.stdout)
 
 

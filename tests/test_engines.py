@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import HostReading, Status
 from tests.builders import host_config
+from tests.command import gpumon
 from tests.test_fetch_ssh import xml
 
 NOW = datetime(2025, 1, 1, 9, 0, tzinfo=UTC)
@@ -105,6 +107,24 @@ def test_an_answer_that_kills_its_reader_costs_that_host_only(trouble: Callable[
     assert_good(found)
     assert found["bad"].status is Status.BAD_OUTPUT
     assert found["bad"].error == "gave up: the reader died on its answer, twice"
+
+
+def test_check_asks_by_the_same_engine(trouble: Callable[[str], None], tmp_path: Path) -> None:
+    """Each step is told by the worker; of the host that killed its worker those up to its answer."""
+    trouble("os.kill(os.getpid(), signal.SIGSEGV)")
+    (tmp_path / "config.ini").write_text(
+        f"[common]\nhosts = {json.dumps(list(MIXED))}\n[fetch]\ntransport = 'local'\nprocesses = 2\n"
+    )
+    done = gpumon("check", "--json", "-c", tmp_path / "config.ini")
+    found = {host["host"]: host for host in json.loads(done.stdout)["hosts"]}
+    assert {name: found[name]["status"] for name in MIXED} == dict.fromkeys(GOOD, "ok") | {
+        "bad": "bad-output"
+    }
+    marks = {name: {f["step"]: f["mark"] for f in found[name]["findings"]} for name in MIXED}
+    assert all(set(marks[name].values()) == {"ok"} for name in GOOD)
+    assert (marks["bad"]["shell"], marks["bad"]["ps"], marks["bad"]["nvidia-smi"]) == ("ok", "ok", "failed")
+    (failed,) = (one for one in found["bad"]["findings"] if one["mark"] == "failed")
+    assert failed["told"] == "gave up: the reader died on its answer, twice"
 
 
 def test_an_answer_that_never_ends_to_be_read_costs_that_host_only(trouble: Callable[[str], None]) -> None:

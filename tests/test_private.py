@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gpumon_static.check import surroundings
-from gpumon_static.check.checkup import Finding
+from gpumon_static.check.findings import Finding
 from gpumon_static.config.file import load
 from gpumon_static.errors import AlreadyRunning, GpumonError
 from gpumon_static.store.lock import only_one

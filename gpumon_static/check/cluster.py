@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.collect.engines.ask import dask_workers
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.errors import GpumonError

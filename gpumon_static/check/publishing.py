@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.config.settings import Config, HistoryConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.store import site_files

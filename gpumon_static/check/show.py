@@ -10,7 +10,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from gpumon_static.check.checkup import CheckReport, Checkup, Finding, HostCheck, Mark
+from gpumon_static.check.checkup import CheckReport, Checkup, HostCheck
+from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.check.publishing import TryRender
 from gpumon_static.check.slurm import look_at_slurm
 from gpumon_static.check.surroundings import look

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpumon_static.check import advice
-from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.collect.slurm.join import node_of

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpumon_static.check.checkup import Finding, Mark
 from gpumon_static.check.cluster import look_at_cluster
+from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.check.publishing import TryRender, look_at_notify, look_at_pages, look_at_room
 from gpumon_static.check.writable import look_at_files
 from gpumon_static.collect.ssh.client_config_file import passed_over

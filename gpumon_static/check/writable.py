@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from gpumon_static.check.checkup import Finding, Mark
+from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.config.settings import Config
 from gpumon_static.store import private
 from gpumon_static.text import count

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpumon_static.collect import reading
 from gpumon_static.collect.local import LocalReader
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from gpumon_static.collect.ssh.reader import SshReader
 
 RawRead = Callable[[HostConfig, Trace], bytes]
+Note = Callable[[str, Any], None]
+"""Takes what a reader notes of a host on the way, beside its reading: of `check` each step."""
+
+
+def nobody(_host: str, _what: Any) -> None:
+    """Nobody takes notes."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Readers:
     clock: Clock
     programs: Programs = field(default_factory=Programs)
     ssh: SshReader | None = None
+    note: Note = nobody
 
     def __call__(self, host: HostConfig) -> HostReading:
         started = time.monotonic()
@@ -40,9 +47,13 @@ class Readers:
         seconds = round(time.monotonic() - started, 3)
         return replace(self.parse(host, output), fetch_seconds=seconds)
 
-    def raw(self, host: HostConfig, trace: Trace = SILENT) -> bytes:
+    def raw(self, host: HostConfig) -> bytes:
         """What the probe printed on this host, as it came; raises `HostError`."""
-        return self._way_to(host)(host, trace)
+        return self._way_to(host)(host, self.trace(host))
+
+    def trace(self, _host: HostConfig) -> Trace:
+        """Of the steps on the way to it."""
+        return SILENT
 
     def parse(self, host: HostConfig, output: bytes) -> HostReading:
         """Raises `HostError` where there is no reading in it."""
@@ -81,17 +92,20 @@ class ReaderFactory:
     config_path: Path
     hosts: tuple[HostConfig, ...]
     clock: Clock
+    kind: ClassVar[type[Readers]] = Readers
 
-    def open(self, secrets: SecretSource | None = None) -> Readers:
+    def open(self, secrets: SecretSource | None = None, note: Note = nobody) -> Readers:
         """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used.
 
-        `secrets`: where passwords come from; by default the commands of the config are run here.
+        `secrets`: where passwords come from; by default the commands of the config are run here. `note`: of
+        readers that take notes.
         """
         by_ssh = [host for host in self.hosts if host.transport == "paramiko"]
         programs = Programs()
         if not by_ssh:
-            return Readers(self.clock, programs)
+            return self.kind(self.clock, programs, note=note)
         # Importing paramiko is half of the start: a run without SSH does not need it.
         from gpumon_static.collect.ssh.reader import open_reader
 
-        return Readers(self.clock, programs, open_reader(self.config_path, by_ssh, programs, secrets))
+        ssh = open_reader(self.config_path, by_ssh, programs, secrets)
+        return self.kind(self.clock, programs, ssh, note)

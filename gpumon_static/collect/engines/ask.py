@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.collect.engines import processes, threads
 from gpumon_static.collect.engines.shards import processes_for
-from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.readers import Note, ReaderFactory, nobody
 from gpumon_static.config.settings import FetchConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
@@ -25,6 +25,7 @@ def ask(
     config: FetchConfig,
     *,
     on_reading: OnReading = lambda _: None,
+    on_note: Note = nobody,
     say: Say = lambda _: None,
 ) -> list[HostReading]:
     """Exactly one reading for each of the factory's hosts, in their order, by the deadline.
@@ -34,23 +35,23 @@ def ask(
     `GpumonError` where the engine is not to be had.
     """
     if config.engine == "dask":
-        return _ask_dask(factory, config, on_reading, say)
+        return _ask_dask(factory, config, on_reading, on_note, say)
     if config.engine == "threads":
-        return threads.ask(factory, config, on_reading=on_reading)
+        return threads.ask(factory, config, on_reading=on_reading, on_note=on_note)
     try:
         count = processes_for(len(factory.hosts), config.processes)
-        return processes.ask(factory, config, count, on_reading)
+        return processes.ask(factory, config, count, on_reading, on_note=on_note)
     except processes.CannotStart:
         # No process can be started: readings without that protection are better than none.
-        return threads.ask(factory, config, on_reading=on_reading)
+        return threads.ask(factory, config, on_reading=on_reading, on_note=on_note)
 
 
 def _ask_dask(
-    factory: ReaderFactory, config: FetchConfig, on_reading: OnReading, say: Say
+    factory: ReaderFactory, config: FetchConfig, on_reading: OnReading, on_note: Note, say: Say
 ) -> list[HostReading]:
     with _needs_dask():
         from gpumon_static.collect.engines import dask_run
-    return dask_run.ask(factory, config, on_reading, say)
+    return dask_run.ask(factory, config, on_reading, on_note, say)
 
 
 def dask_workers(config: FetchConfig) -> list[DaskWorker]:

@@ -21,7 +21,7 @@ from gpumon_static.collect.engines import dask_task
 from gpumon_static.collect.engines.dask_cluster import PACKAGE, Cluster, connected, our_version
 from gpumon_static.collect.engines.processes import GRACE_S
 from gpumon_static.collect.engines.shards import deal
-from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.readers import Note, ReaderFactory
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.model import HostReading, Status
 from gpumon_static.text import Say, one_line
@@ -44,14 +44,18 @@ class _Flight:
 
 
 def ask(
-    factory: ReaderFactory, config: FetchConfig, on_reading: Callable[[HostReading], None], say: Say
+    factory: ReaderFactory,
+    config: FetchConfig,
+    on_reading: Callable[[HostReading], None],
+    on_note: Note,
+    say: Say,
 ) -> list[HostReading]:
     """Raises `GpumonError` where there is no scheduler to be reached."""
 
     async def run() -> list[HostReading]:
         end = time.monotonic() + config.deadline
         async with connected(config) as client:
-            return await _Run(client, factory, config, end, on_reading, say).run()
+            return await _Run(client, factory, config, end, on_reading, on_note, say).run()
 
     return asyncio.run(run())
 
@@ -64,6 +68,7 @@ class _Run:
         config: FetchConfig,
         end: float,
         on_reading: Callable[[HostReading], None],
+        on_note: Note,
         say: Say,
     ) -> None:
         self._cluster = Cluster(client, say)
@@ -71,6 +76,7 @@ class _Run:
         self._config = config
         self._end = end
         self._on_reading = on_reading
+        self._on_note = on_note
         self._say = say
         self._ready: list[tuple[str | None, list[HostConfig]]] = []
         self._flights: dict[asyncio.Task[Any], _Flight] = {}
@@ -147,7 +153,7 @@ class _Run:
 
     def _start(self, label: str | None, hosts: Sequence[HostConfig], workers: frozenset[str]) -> None:
         left = max(0.1, self._end - LANDING_S - time.monotonic())
-        content = dask_task.pack(self._factory.config_path, hosts, self._config, left)
+        content = dask_task.pack(self._factory, hosts, self._config, left)
         future = self._cluster.client.submit(
             dask_task.read_shard, content, pure=False, workers=sorted(workers)
         )
@@ -175,7 +181,9 @@ class _Run:
         elif isinstance(told := task.result(), str):
             self._fail(flight.hosts, Status.ERROR, told)
         else:
-            for reading in told:
+            for note in told.notes:
+                self._on_note(*note)
+            for reading in told.readings:
                 self._finish(replace(reading, fetched_at=self._factory.clock()))
 
     def _lose_scheduler(self) -> None:

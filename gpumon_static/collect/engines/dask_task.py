@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gpumon_static.collect.engines import processes
 from gpumon_static.collect.engines.shards import processes_for
@@ -23,26 +24,33 @@ from gpumon_static.times import utc_now
 
 @dataclass(frozen=True)
 class Shard:
-    config_path: Path
-    hosts: tuple[HostConfig, ...]
+    factory: ReaderFactory
     config: FetchConfig
     seconds: float
     """What is left of the deadline."""
 
 
-def pack(config_path: Path, hosts: Iterable[HostConfig], config: FetchConfig, seconds: float) -> bytes:
+@dataclass(frozen=True)
+class ShardReadings:
+    readings: list[HostReading]
+    """One per host."""
+    notes: list[tuple[str, Any]]
+
+
+def pack(factory: ReaderFactory, hosts: Iterable[HostConfig], config: FetchConfig, seconds: float) -> bytes:
     """A path in the home directory of this machine's user becomes one in that of the worker's user."""
     home = str(Path.home()).rstrip("/")
 
     def without_home(word: str) -> str:
         return "~" + word[len(home) :] if home and word.startswith(home + "/") else word
 
-    shard = Shard(config_path, tuple(_with_paths(host, without_home) for host in hosts), config, seconds)
+    theirs = tuple(_with_paths(host, without_home) for host in hosts)
+    shard = Shard(replace(factory, hosts=theirs, clock=utc_now), config, seconds)
     return pickle.dumps(shard, pickle.HIGHEST_PROTOCOL)
 
 
-def read_shard(content: bytes) -> list[HostReading] | str:
-    """One reading per host, or why there is none. Raises nothing: Dask would log it with `content`."""
+def read_shard(content: bytes) -> ShardReadings | str:
+    """The readings, or why there is none. Raises nothing: Dask would log it with `content`."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -64,16 +72,19 @@ def read_shard(content: bytes) -> list[HostReading] | str:
     return one_line(f"on the Dask worker {worker.name}: {told}") or ""
 
 
-def _read(shard: Shard, is_wanted: Callable[[], bool]) -> list[HostReading]:
-    hosts = tuple(_with_paths(host, _with_home) for host in shard.hosts)
-    return processes.ask(
-        ReaderFactory(shard.config_path, hosts, utc_now),
+def _read(shard: Shard, is_wanted: Callable[[], bool]) -> ShardReadings:
+    hosts = tuple(_with_paths(host, _with_home) for host in shard.factory.hosts)
+    notes: list[tuple[str, Any]] = []
+    readings = processes.ask(
+        replace(shard.factory, hosts=hosts),
         shard.config,
         processes_for(len(hosts), shard.config.processes),
         lambda _: None,
         seconds=shard.seconds,
         is_wanted=is_wanted,
+        on_note=lambda host, what: notes.append((host, what)),
     )
+    return ShardReadings(readings, notes)
 
 
 def _with_home(word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.collect.ssh.target import Command
@@ -32,6 +33,14 @@ class Parsing:
     """The host has answered, and its answer is being read."""
 
     host: str
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What the reader of a host notes on the way."""
+
+    host: str
+    what: Any
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,18 @@ from types import TracebackType
 
 from gpumon_static.collect import gate
 from gpumon_static.collect.engines.channel import Channel
-from gpumon_static.collect.engines.messages import BEAT_S, Asking, BadConfig, Beat, Parsing, Task, WantsSecret
+from gpumon_static.collect.engines.messages import (
+    BEAT_S,
+    Asking,
+    BadConfig,
+    Beat,
+    Noted,
+    Parsing,
+    Task,
+    WantsSecret,
+)
 from gpumon_static.collect.engines.shards import deal
-from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.readers import Note, ReaderFactory, nobody
 from gpumon_static.collect.ssh.passwords import NoSecret, Secrets
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.errors import ConfigError
@@ -77,13 +86,17 @@ def ask(
     *,
     seconds: float | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
+    on_note: Note = nobody,
 ) -> list[HostReading]:
     """`seconds`: what is left of the deadline; `is_wanted`: asked now and then, else raises `Unwanted`."""
     with _Watch(factory, config, processes, on_reading, seconds) as watch:
+        watch.on_note = on_note
         return watch.run(is_wanted)
 
 
 class _Watch:
+    on_note: Note
+
     def __init__(
         self,
         factory: ReaderFactory,
@@ -208,6 +221,8 @@ class _Watch:
             self._start_clock()
         elif isinstance(message, Parsing):
             one.parsing, one.parsing_since = message.host, one.heard
+        elif isinstance(message, Noted):
+            self.on_note(message.host, message.what)
         elif isinstance(message, WantsSecret):
             self._in_thread(lambda: self._tell_secret(one.channel, message))
         elif isinstance(message, BadConfig):

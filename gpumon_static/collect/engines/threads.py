@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 
 from gpumon_static.collect import gate
 from gpumon_static.collect.patience import Patience, past_its_limits
-from gpumon_static.collect.readers import ReaderFactory
+from gpumon_static.collect.readers import Note, ReaderFactory, nobody
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.model import HostReading, Status
 from gpumon_static.times import Clock
@@ -33,9 +33,10 @@ def ask(
     config: FetchConfig,
     *,
     on_reading: Callable[[HostReading], None] = lambda _: None,
+    on_note: Note = nobody,
 ) -> list[HostReading]:
     """The readings of the factory's hosts, in their order."""
-    with factory.open() as read:
+    with factory.open(note=on_note) as read:
         return fan_out(
             factory.hosts,
             read,

@@ -18,7 +18,16 @@ from dataclasses import replace
 from typing import NoReturn
 
 from gpumon_static.collect.engines.channel import Channel
-from gpumon_static.collect.engines.messages import BEAT_S, Asking, BadConfig, Beat, Parsing, Task, WantsSecret
+from gpumon_static.collect.engines.messages import (
+    BEAT_S,
+    Asking,
+    BadConfig,
+    Beat,
+    Noted,
+    Parsing,
+    Task,
+    WantsSecret,
+)
 from gpumon_static.collect.engines.threads import fan_out
 from gpumon_static.collect.once import Once
 from gpumon_static.collect.readers import Readers
@@ -45,7 +54,7 @@ class _Worker:
 
     def work(self, task: Task) -> None:
         try:
-            readers = task.factory.open(secrets=self)
+            readers = task.factory.open(secrets=self, note=self._note)
         except ConfigError as error:
             self._channel.send(BadConfig(tuple(error.problems)))
             return
@@ -88,6 +97,9 @@ class _Worker:
         with self._parsing:
             self._channel.send(Parsing(host.name))
             return replace(readers.parse(host, output), fetch_seconds=seconds)
+
+    def _note(self, host: str, what: object) -> None:
+        self._channel.send(Noted(host, what))
 
     def _ask_for_secret(self, command: Command) -> str:
         number, event, received = len(self._waiting), threading.Event(), list[bytes]()
