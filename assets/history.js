@@ -222,12 +222,14 @@
       const box = svg("rect", { x, y: 1, width: Math.max(1, width - 1), height: 16, rx: 2 });
       box.append(svg("title", {}, `${name} from ${gpumon.chart.label((start + from) * 900, 900)}`));
       picture.append(box);
-      if (width > 7 * name.length && name !== last) {
+      if (name === last) continue;
+      const hasRoom = width > 7 * name.length;
+      if (hasRoom) {
         const made = svg("text", { x: x + 5, y: 13, class: "axis" });
         made.append(name);
         picture.append(made);
       }
-      last = name;
+      last = hasRoom ? name : "";
     }
     return picture;
   }
@@ -255,15 +257,15 @@
       .filter(([, values]) => values.some((value) => value !== null))
       .map(([name, values, top, unit]) => {
         const known = values.filter((value) => value !== null);
-        const [average, largest] = [mean(values), Math.max(...known)].map((value) => `${Math.round(value)} ${unit}`);
+        const [average, largest] = [mean(values), Math.max(...known)].map((value) => Math.round(value));
         return element(
           "div",
           {},
-          element("h3", {}, name, " ", element("span", { className: "unit" }, `≈ ${average}, at most ≈ ${largest}`)),
+          element("h3", {}, name, " ", element("span", { className: "unit" }, `≈ ${average}, at most ${largest} ${unit}`)),
           draw({
             lines: [{ name: "", values, unit, className: "main" }],
             first: past.hour, step: 3600, top: Math.max(top, ...known), unit, height, width, steps: 1,
-            describe: `${name} by the hour over the last 24 hours: about ${average} on average, at most about ${largest}.`,
+            describe: `${name} by the hour over the last 24 hours: about ${average} on average, at most about ${largest} ${unit}.`,
           }),
         );
       });

@@ -295,6 +295,18 @@ def test_the_last_day_of_a_gpu_has_its_owners(lab: Lab) -> None:
     assert (bands, data["users"]) == ([88, 0, 92, -1], ["alice"])
 
 
+def test_the_bands_have_nobody_where_there_was_no_run(lab: Lab) -> None:
+    """Between two runs that are hours apart anybody may have had it."""
+    held = reading("node1", [busy_gpu()])
+    runs(lab, [*range(0, 60, 5), *range(180, 240, 5)], held)
+    data = json.loads(page_at(lab, 235, held).history.data)  # type: ignore[union-attr]
+    *_, bands = data["gpus"][0][0]
+    owners = bands[1::2]
+    assert owners == [0, -1, 0]
+    assert 3 <= bands[2] - bands[0] <= 5, "held for an hour"
+    assert 3 <= 96 - bands[4] <= 5, "and again for the last one"
+
+
 @pytest.mark.parametrize("limit", [None, 200.0])
 def test_power_above_the_limit_has_a_scale_of_its_own(lab: Lab, limit: float | None) -> None:
     now = reading("node1", [busy_gpu(power_w=250.0, power_limit_w=limit)])

@@ -13,7 +13,7 @@ texts of one letter per point: 64 levels from nothing to `top`, a space where no
 
 `gpus` has a list for each host, in the order of the other JSON block. A series that begins with a long gap
 has it as a number: "80~ABC" is 80 points of nothing, then three. BANDS is [slot, user, slot, user, ...]: from
-that quarter of an hour on; -1 is no user.
+that quarter of an hour on; -1 is no user, or not known.
 """
 
 from __future__ import annotations
@@ -208,7 +208,11 @@ def _bands(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[int]:
     if view.who is None:
         return []
     bands: list[int] = []
-    for first, _, state, held_by in gpu.spans:
+    pen = 0
+    for first, last, state, held_by in gpu.spans:
+        if first > pen and bands and bands[-1] >= 0:
+            bands += [pen, -1]
+        pen = last
         name = ", ".join(map(view.who, held_by[:MOST_OWNERS])) if state in TAKEN else None
         owner = -1 if name is None else users.setdefault(name, len(users))
         if bands[-1:] != [owner]:
