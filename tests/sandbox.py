@@ -37,7 +37,7 @@ mount -t proc proc {base}/root/proc
 # systemd writes into /dev, and wants a control group of its own. It must not set our kernel, nor sweep /tmp, where the
 # checkout may be.
 DEVICES_OF_ITS_OWN = """
-mount -t tmpfs tmpfs {base}/root/dev
+mount -t tmpfs -o mode=755 tmpfs {base}/root/dev
 mkdir {base}/root/dev/shm {base}/root/dev/pts
 mount -t devpts -o newinstance,ptmxmode=0666 devpts {base}/root/dev/pts
 ln -s pts/ptmx {base}/root/dev/ptmx

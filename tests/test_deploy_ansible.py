@@ -146,9 +146,9 @@ def the_page_appears(sandbox: Sandbox) -> None:
     # The hardened service, as the timer starts it.
     sandbox.sh("systemctl start gpumon-static.service || { journalctl --unit gpumon-static; exit 1; }")
     read = rows(sandbox.path("/srv/watch/home/data/load_data.csv"))
-    assert [(row["host"], row["status"], row["gpu_uuid"]) for row in read] == [
-        ("gpu01.lab.example", "ok", "GPU-ansible"),
-        ("gpu02.lab.example", "ok", "GPU-ansible"),
+    assert [(row["host"], row["status"], row["error"], row["gpu_uuid"]) for row in read] == [
+        ("gpu01.lab.example", "ok", "", "GPU-ansible"),
+        ("gpu02.lab.example", "ok", "", "GPU-ansible"),
     ]
     page = sandbox.sh("curl -sS -H 'Host: gpus.test' http://127.0.0.1/")
     assert "gpu02.lab.example" in page
