@@ -27,9 +27,9 @@ class Buildah:
         self.command = ["buildah", *storage, "--storage-driver", "vfs"]
 
     def __call__(self, *arguments: str | Path) -> str:
-        done = subprocess.run(
-            [*self.command, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=CHECKOUT
-        )
+        # A pipe: what it runs as another user owns its stdin then, and /dev/null would stay that user's.
+        command = [*self.command, *map(str, arguments)]
+        done = subprocess.run(command, input="", capture_output=True, text=True, check=False, cwd=CHECKOUT)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
 
@@ -60,6 +60,7 @@ def container(buildah: Buildah, directory: Path) -> Iterator[str]:
         # A process namespace: what runs in the container ends with it.
         ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *buildah.command, "run", "--isolation", "chroot", "--env", "GPUMON_INTERVAL=5",
          *volumes(directory), name, "gpumon-loop"],
+        stdin=subprocess.PIPE,
     )  # fmt: skip
     yield name
     running.kill()
