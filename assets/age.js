@@ -102,7 +102,7 @@
     update();
   }
 
-  gpumon.clock = { learn, localise, by, age: () => (newest() ? seconds(newest()) : 0) };
+  gpumon.clock = { learn, localise, by, hasData: () => newest() !== null, age: () => (newest() ? seconds(newest()) : 0) };
   start();
   setInterval(update, 5000);
   document.addEventListener("visibilitychange", update);

@@ -117,17 +117,6 @@ const gpumon = (() => {
     return `${self.count(gpus, "GPU")}${slices ? ` + ${self.count(slices, "slice")}` : ""}`;
   }
 
-  // The URL carries the view, so that a link shares it.
-  const params = {
-    get: (name) => new URLSearchParams(location.search).get(name) ?? "",
-    set(values) {
-      const search = new URLSearchParams(location.search);
-      for (const [name, value] of Object.entries(values)) value ? search.set(name, value) : search.delete(name);
-      const query = search.toString().replace(/=(?=&|$)/g, "");
-      history.replaceState(null, "", (query ? `?${query}` : location.pathname) + location.hash);
-    },
-  };
-
   const memory = {
     get(name) {
       try {
@@ -169,7 +158,6 @@ const gpumon = (() => {
   }
 
   const self = {
-    params,
     memory,
     gigabytes,
     memoryText,

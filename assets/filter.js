@@ -56,8 +56,8 @@
   }
 
   function tell(visible) {
-    const { me, note } = question;
-    const parts = note ? [note] : [];
+    const { me } = question;
+    const parts = [];
     const { count, tally, tallied } = gpumon;
     if (gpumon.isFiltered) {
       const free = tally(gpumon.shown.filter((gpu) => gpu.kind === "free"));

@@ -30,5 +30,5 @@
     return `${gpu.host.short} GPU ${gpu.index}`;
   }
 
-  gpumon.places.register({ place: "gpu", tab: "now", open });
+  gpumon.places.register({ place: "gpu", word: "GPU", tab: "now", open });
 })();

@@ -9,7 +9,8 @@
   const EACH = "*";
   const { element } = gpumon;
   let past = null;
-  let range = gpumon.params.get("range") in COUNTS ? gpumon.params.get("range") : "24h";
+  const asked = () => gpumon.params.get("range") || "24h";
+  let range = asked();
   let host = "";
   let model = "";
 
@@ -282,6 +283,11 @@
   addEventListener("resize", () => {
     clearTimeout(timer);
     timer = setTimeout(() => isWanted && show(), 150);
+  });
+  addEventListener("popstate", () => {
+    if (range === asked()) return;
+    range = asked();
+    if (isWanted) show();
   });
   gpumon.on("update", start);
   start();

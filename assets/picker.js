@@ -5,6 +5,7 @@
   const MOST = 30;
   const list = document.getElementById("answers");
   const more = document.getElementById("more-answers");
+  const tellMe = document.getElementById("tell-me");
   let showsAll = false;
   let fresh = 0;
   if (!list) return;
@@ -79,18 +80,27 @@
     return made;
   }
 
+  const quiet = (...content) => element("li", { className: "quiet none" }, ...content);
+
   function stale() {
     const age = gpumon.duration(gpumon.clock.age());
-    return element("li", { className: "quiet none" }, `The data is ${age} old: what was free then may be taken now, so nothing is offered.`);
+    return quiet(`The data is ${age} old: what was free then may be taken now, so nothing is offered.`);
+  }
+
+  // Nothing is known of any GPU: before the first fetch, or where no host answers.
+  function empty() {
+    if (gpumon.clock.hasData()) return quiet("No GPU was read: nothing can be offered.");
+    return quiet("No data yet: run ", element("code", {}, "gpumon-static fetch"), ", then ", element("code", {}, "render"), ".");
   }
 
   function none(asking, nearest) {
+    if (!gpumon.hosts.some((host) => host.gpus.length)) return empty();
     const wanted = `${count(asking.n, asking.model ? `free ${asking.model}` : "free GPU")}${
       asking.gb ? ` with ${asking.gb} GB` : ""
     }`;
     const closest = nearest?.fits.length ? ` Closest: ${nearest.host.short} with ${nearest.fits.length}.` : "";
     const where = narrowing().map(({ text }) => text).join(", ");
-    return element("li", { className: "quiet none" }, `No host has ${wanted} now${where && ` (${where})`}.${closest}`, ...expected(asking), ...holders(asking), ...usual(asking), ...idle(asking));
+    return quiet(`No host has ${wanted} now${where && ` (${where})`}.${closest}`, ...expected(asking), ...holders(asking), ...usual(asking), ...idle(asking));
   }
 
   const isLarge = (gpu, mib) => (gpu.total ?? 0) >= mib;
@@ -148,6 +158,7 @@
     more.textContent = showsAll ? "fewer" : `+ ${count(rest, "more host")}`;
     more.ariaExpanded = String(showsAll);
     list.replaceChildren(...shown);
+    if (tellMe) tellMe.hidden = !gpumon.clock.hasData();
   }
 
   more.addEventListener("click", () => {

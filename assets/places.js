@@ -9,6 +9,7 @@
 //   gpumon.places.register({ place: "host", tab: "now", open(name, element) { ... return heading; } });
 //
 // place    the word before the slash
+// word     how the page calls it, where that differs
 // tab      the tab that stays marked, and that "back" leads to
 // open     fills the empty `element`, which is in the page already, so that charts know their width. `name` is what comes
 //          after the slash, decoded. Returns the heading, a text; null where the page knows no such thing. It is called
@@ -43,8 +44,9 @@
     const thing = address.includes("/") ? things.get(place) : undefined;
     if (thing) return { tab: thing.tab, thing, name: decoded(address.slice(place.length + 1)) };
     const id = decoded(address);
-    const tab = document.getElementById(id)?.closest(".place")?.id;
-    return { tab: TABS.includes(tab) ? tab : "now", id };
+    const element = document.getElementById(id);
+    const tab = element?.closest(".place")?.id;
+    return { tab: TABS.includes(tab) ? tab : "now", id, missing: element ? "" : `#${id.slice(0, 80)} is not on this page` };
   }
 
   function mark(tab) {
@@ -58,7 +60,8 @@
     const body = panel.querySelector(".thing-body");
     body.replaceChildren();
     const heading = thing.open(name, body);
-    if (!heading) body.replaceChildren(gpumon.element("p", { className: "quiet" }, "The page knows nothing of it now: it may have ended, or be gone."));
+    const missing = () => gpumon.element("bdi", {}, `There is no ${thing.word ?? thing.place} ${name} on this page now.`);
+    if (!heading) body.replaceChildren(gpumon.element("p", { className: "quiet" }, missing(), " The address may be wrong, or what it names is gone."));
     panel.querySelector("h2").textContent = heading || name;
     panel.querySelector("[data-copy]").dataset.copy = location.href;
     const back = panel.querySelector(".back");
@@ -73,6 +76,7 @@
     open = where.thing ? where : null;
     root.dataset.place = place;
     mark(where.tab);
+    gpumon.params.note("place", where.missing);
     if (open) fill(open);
     else panel.querySelector(".thing-body").replaceChildren();
     if (place !== before || open) gpumon.tell("place");
@@ -109,6 +113,7 @@
     if (!hash || !isPlain(event) || event.defaultPrevented) return;
     event.preventDefault();
     const where = read(hash);
+    gpumon.params.note("query", "");
     // To jump about in a tab is not worth a step back.
     const isStep = where.thing || where.tab !== root.dataset.place;
     history[isStep ? "pushState" : "replaceState"](null, "", `${location.search}${hash}`);

@@ -6,7 +6,7 @@ gpumon.question = (() => {
   const FILTERS = ["n", "mem", "model", "group", "q", "free", "mine"];
   const OLD = { mem: "gb", model: "pick" }; // as links of 0.1.0 call them
   const form = document.getElementById("find");
-  const self = { state: {}, me: (!gpumon.isOverview && gpumon.memory.get("me")) || "", note: "", FILTERS, form };
+  const self = { state: {}, me: (!gpumon.isOverview && gpumon.memory.get("me")) || "", FILTERS, form };
   const field = (name) => form?.elements[name];
 
   function options(select, values) {
@@ -43,10 +43,11 @@ gpumon.question = (() => {
     const mib = least();
     const words = (state.q ?? "").toLowerCase().split(/\s+/).filter(Boolean).map(gpumon.search);
     const never = () => false;
+    const isWanted = gpumon.offers.modelMatcher(gpumon.hosts, state.model);
     return [
       { name: "group", text: `group ${state.group}`, gpu: (gpu) => gpu.host.group === state.group, host: (host) => host.group === state.group },
       { name: "free", text: "free", gpu: (gpu) => gpu.kind === "free", host: never },
-      { name: "model", text: state.model, gpu: (gpu) => isOf(gpu, state.model), host: never },
+      { name: "model", text: state.model, gpu: (gpu) => isWanted(gpu) || isOf(gpu, state.model), host: never },
       { name: "mem", text: `${state.mem} GB free`, gpu: (gpu) => gpumon.offers.hasMemory(gpu, mib), host: never },
       { name: "mine", text: me ? `GPUs of ${me}` : "mine, without a login in “I am”", gpu: isMine, host: never },
       { name: "q", text: `“${state.q}”`, gpu: (gpu) => words.every((word) => word.inGpu(gpu)), host: (host) => words.every((word) => word.inHost(host)) },
@@ -72,7 +73,7 @@ gpumon.question = (() => {
 
   function changed(event) {
     const { name, type, checked, value } = event.target;
-    self.note = "";
+    gpumon.params.note("query", "");
     if (name === "me") {
       self.me = value.trim();
       gpumon.memory.set("me", self.me);
@@ -84,11 +85,9 @@ gpumon.question = (() => {
 
   function start() {
     const { params } = gpumon;
+    params.check();
     self.state = Object.fromEntries(NAMES.map((name) => [name, params.get(name) || (OLD[name] ? params.get(OLD[name]) : "")]));
-    for (const name of ["free", "mine"]) if (self.state[name] === "0") self.state[name] = "";
-    const isNumber = self.state.mem === "" || number(self.state.mem) > 0;
-    self.note = isNumber ? "" : `mem=${self.state.mem} is not an amount in GB: ignored`;
-    if (!isNumber) self.state.mem = "";
+    for (const name of ["free", "mine"]) self.state[name] = params.isOn(name) ? "1" : "";
     const groups = [...new Set(gpumon.hosts.map((host) => host.group).filter(Boolean))].sort(gpumon.byName);
     options(field("model"), [...gpumon.models].sort(gpumon.byName));
     options(field("group"), groups);
@@ -117,7 +116,10 @@ gpumon.question = (() => {
     set({ model: tile.dataset.model === self.state.model ? "" : tile.dataset.model });
     fill();
   });
-  addEventListener("popstate", start);
+  addEventListener("popstate", () => {
+    gpumon.params.note("query", "");
+    start();
+  });
   gpumon.isMine = isMine;
   return Object.assign(self, { conditions, matching, least, wanted, isOf, isMine, start, set, fill, clear });
 })();

@@ -4,7 +4,7 @@
   const root = document.documentElement;
   const asked = new URLSearchParams(location.search);
   root.classList.add("js");
-  root.classList.toggle("kiosk", asked.has("kiosk") && asked.get("kiosk") !== "0");
+  root.classList.toggle("kiosk", ["", "1"].includes(asked.get("kiosk")));
   if (asked.get("view")) root.dataset.view = asked.get("view");
   // The tab or thing of the address; places.js knows the rest of the addresses.
   const [, tab, thing] = /^#(?:(people|supply|health)$|(host|user|gpu|job)\/)/.exec(location.hash) ?? [];

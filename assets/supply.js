@@ -2,7 +2,8 @@
 (() => {
   "use strict";
   const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-  let chosen = gpumon.params.get("supply") || "30d";
+  const asked = () => gpumon.params.get("supply") || "30d";
+  let chosen = asked();
 
   // The hours come in the collector's zone.
   function hour(number, shift) {
@@ -28,6 +29,10 @@
     if (event.target.name !== "supply-range") return;
     chosen = event.target.value;
     gpumon.params.set({ supply: chosen === "30d" ? "" : chosen });
+    show();
+  });
+  addEventListener("popstate", () => {
+    chosen = asked();
     show();
   });
   gpumon.on("update", show);

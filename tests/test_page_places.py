@@ -117,7 +117,7 @@ def test_a_thing_that_is_gone_is_said_to_be_unknown(open_page: OpenPage) -> None
     opened = open_page(page_of(lab()))
     opened.page.goto(f"{opened.page.url}#gpu/node77/%E0%A4%A")
     opened.page.reload()
-    expect(opened.page.locator("#thing")).to_contain_text("knows nothing of it")
+    expect(opened.page.locator("#thing")).to_contain_text("There is no GPU node77/%E0%A4%A")
     assert opened.problems == []
 
 

@@ -275,7 +275,7 @@ def test_what_the_page_does_not_know_says_so(
 ) -> None:
     for place in ("host/nowhere", "user/nobody", "job/slurm:1", "job/,,"):
         page = opened(open_page, kept, place)
-        expect(page.locator("#thing .thing-body")).to_contain_text("knows nothing of it")
+        expect(page.locator("#thing .thing-body")).to_contain_text("There is no")
 
 
 # Supply

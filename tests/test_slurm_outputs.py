@@ -480,6 +480,25 @@ def test_the_page_has_the_words_of_slurm() -> None:
         assert told in html
 
 
+@pytest.mark.parametrize(
+    ("node", "state", "command"),
+    [
+        ("gpu-7", "IDLE+DRAIN", "scontrol update nodename=gpu-7 state=resume"),
+        ("gpu-7", "DOWN*", "scontrol update nodename=gpu-7 state=resume"),
+        # What is reserved is not opened by that, and a name that a shell would run is not offered to be pasted.
+        ("gpu-7", "MAINT+RESERVED", ""),
+        ("gpu;reboot", "IDLE+DRAIN", ""),
+        (None, "IDLE+DRAIN", ""),
+    ],
+)
+def test_health_has_the_command_that_opens_a_closed_node(node: str | None, state: str, command: str) -> None:
+    closed = replace(NODE, node=node, takes_jobs=False, state=state)
+    page = page_of(a_reading("b", [gpu(0)], node=closed))
+    assert page.health
+    assert [line.command for line in page.health.faults] == [command]
+    assert bool(command) == (f"<code>{command}</code>" in render_page(page))
+
+
 SOONEST = """([data, questions]) => {
   const hosts = gpumon.readHosts(JSON.parse(data));
   return questions.map(({ n, gb, model }) => {

@@ -268,7 +268,7 @@ def test_addresses_lead_to_the_page_that_has_the_thing(open_page: OpenPage, url:
     for start in ("index.html", "index-node-1.html"):
         opened = open_page(url=f"{url}{start}{hash_}")
         expect(opened.page).to_have_url(f"{url}index-node-2.html{hash_}")
-        expect(opened.page.get_by_text("The page knows nothing of it")).to_have_count(0)
+        expect(opened.page.get_by_text(" on this page now.")).to_have_count(0)
     opened.page.goto(f"{url}index-node-1.html#supply")
     expect(opened.page).to_have_url(f"{url}index.html#supply")
 
@@ -276,7 +276,7 @@ def test_addresses_lead_to_the_page_that_has_the_thing(open_page: OpenPage, url:
 def test_an_address_of_nothing_ends_on_the_overview(open_page: OpenPage, url: str) -> None:
     page = open_page(url=f"{url}index-node-1.html#host/gone").page
     expect(page).to_have_url(f"{url}index.html#host/gone")
-    expect(page.get_by_text("The page knows nothing of it")).to_be_visible()
+    expect(page.get_by_text(" on this page now.")).to_be_visible()
 
 
 def test_the_answers_of_the_overview_are_those_of_free_and_lead_to_the_cards(

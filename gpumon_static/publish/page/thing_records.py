@@ -108,6 +108,8 @@ class FaultLine:
     """What it means."""
     action: str
     """What to do about it."""
+    command: str = ""
+    """To paste, after the action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +177,5 @@ class HealthView:
     """That differ from the collector's."""
     probes: tuple[UpkeepRow, ...] = ()
     """That are installed, and older than ours."""
+    unread: int = 0
+    """Hosts that no fetch has asked yet."""

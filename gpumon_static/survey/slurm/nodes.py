@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpumon_static.survey.offers import can_paste
 from gpumon_static.text import clip
 
 if TYPE_CHECKING:
@@ -21,12 +22,25 @@ CLOSED = (
 )
 """How a flag of a state begins, and what users read; the first that is found counts."""
 
+RESUMED = ("DOWN", "DRAIN", "FAIL")
+"""What `state=resume` ends; maintenance and reservations are ended otherwise."""
+
 
 def closed_words(node: NodeState) -> str | None:
     """drained by Slurm: disk is full; None where it takes jobs, or where that is not known."""
     if node.takes_jobs is not False:
         return None
-    flags = (node.state or "").upper().split("+")
+    flags = _flags(node)
     found = (word for start, word in CLOSED if any(flag.startswith(start) for flag in flags))
     word = next(found, (node.state or "closed").lower())
     return clip(f"{word} in Slurm" + (f": {node.reason}" if node.reason else ""), MOST_LETTERS)
+
+
+def resume_command(node: NodeState) -> str:
+    """What an admin pastes when the node is ready again; empty where that would not open it."""
+    is_closed = node.takes_jobs is False and any(flag.startswith(RESUMED) for flag in _flags(node))
+    return f"scontrol update nodename={node.node} state=resume" if is_closed and can_paste(node.node) else ""
+
+
+def _flags(node: NodeState) -> list[str]:
+    return (node.state or "").upper().split("+")

@@ -21,9 +21,10 @@ from gpumon_static.publish.page.thing_records import (
     UpkeepRow,
 )
 from gpumon_static.publish.page.words import memory_of, share
-from gpumon_static.survey.faults import HostFault, outdated_probe, wrong_clock
+from gpumon_static.survey.faults import outdated_probe, wrong_clock
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.slurm.nodes import resume_command
 from gpumon_static.text import DASH, clip, natural_key
 from gpumon_static.times import utc_text
 
@@ -39,7 +40,7 @@ MOST_ROWS = 200
 MOST_EVENTS_SHOWN = 50
 MOST_NAMED = 6
 TEXT_LETTERS = 160
-REOPEN = "When it is ready again: scontrol update nodename=NODE state=resume."
+REOPEN = "When it is ready again:"
 
 
 def build_health(
@@ -61,6 +62,7 @@ def build_health(
         always_up=len(rows) - len(not_always),
         clocks=tuple(_clocks(survey.hosts))[:MOST_ROWS],
         probes=tuple(_probes(survey.hosts))[:MOST_ROWS],
+        unread=sum(host.is_unread for host in survey.hosts),
     )
 
 
@@ -99,7 +101,10 @@ def _down(views: Iterable[HostView], past: PastView | None) -> Iterator[DownRow]
 
 def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterator[FaultLine]:
     for host, view in zip(hosts, views, strict=True):
-        for words, action in _of_host(host):
+        # One that does not answer is listed as such.
+        if host.slurm_words and host.ok:
+            yield _closed(host, view)
+        for words, action in host.found:
             yield FaultLine(host.name, "", view.anchor, clip(words, TEXT_LETTERS), "", action)
         for gpu in host.gpus:
             for fault in rules.marked(gpu.faults):
@@ -114,11 +119,11 @@ def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterato
                 )
 
 
-def _of_host(host: SurveyedHost) -> Iterator[HostFault]:
-    # One that does not answer is listed as such.
-    if host.slurm_words and host.ok:
-        yield HostFault(host.slurm_words, REOPEN)
-    yield from host.found
+def _closed(host: SurveyedHost, view: HostView) -> FaultLine:
+    """Of a host on which Slurm starts no jobs."""
+    command = resume_command(host.reading.node) if host.reading else ""
+    words, action = host.slurm_words or "", REOPEN if command else ""
+    return FaultLine(host.name, "", view.anchor, words, "", action, command)
 
 
 def _drivers(hosts: Iterable[SurveyedHost]) -> Iterator[DriverRow]:
