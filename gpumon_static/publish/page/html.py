@@ -33,9 +33,9 @@ HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
 SCRIPTS = (
     "data.js address.js offers.js age.js places.js details.js tooltip.js dress.js cards.js sorting.js"
-    " search.js question.js filter.js parts.js strip.js table.js picker.js people.js visits.js theme.js copy.js"
-    " chart.js tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js refresh.js"
-    " kiosk.js"
+    " search.js question.js filter.js parts.js strip.js table.js picker.js people.js visits.js theme.js"
+    " copy.js chart.js tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js"
+    " refresh.js kiosk.js"
 ).split()
 
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
