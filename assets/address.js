@@ -15,7 +15,7 @@ gpumon.params = (() => {
     mine: isSwitch,
     kiosk: isSwitch,
     sort: [isOneOf("free", "load"), "is not an order"],
-    view: [isOneOf("compact", "table"), "is not a view"],
+    view: [isOneOf("cards", "compact", "table"), "is not a view"],
     range: [isOneOf("24h", "7d", "30d", "1y"), "is not a range of time"],
     supply: [isOneOf("7d", "30d", "90d", "1y"), "is not a range of time"],
   };

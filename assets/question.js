@@ -88,6 +88,8 @@ gpumon.question = (() => {
     params.check();
     self.state = Object.fromEntries(NAMES.map((name) => [name, params.get(name) || (OLD[name] ? params.get(OLD[name]) : "")]));
     for (const name of ["free", "mine"]) self.state[name] = params.isOn(name) ? "1" : "";
+    // Cards are what there is anyway, but for a kiosk.
+    if (self.state.view === "cards" && !document.documentElement.classList.contains("kiosk")) self.state.view = "";
     const groups = [...new Set(gpumon.hosts.map((host) => host.group).filter(Boolean))].sort(gpumon.byName);
     options(field("model"), [...gpumon.models].sort(gpumon.byName));
     options(field("group"), groups);

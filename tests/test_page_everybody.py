@@ -132,13 +132,80 @@ def test_the_kiosk_shows_whole_rows_and_turns_to_every_host(open_page: OpenPage)
         .map((host) => [host.id, host.getBoundingClientRect()])
         .filter(([, box]) => box.bottom > 0 && box.top < innerHeight)
         .map(([id, box]) => [id, box.top >= -1 && box.bottom <= innerHeight + 1])"""
-    seen = set()
-    for _ in range(12):
-        shown = page.evaluate(whole)
-        assert all(is_whole for _, is_whole in shown)
-        seen |= {host for host, _ in shown}
+    for view in ("cards", "compact"):
+        page.goto(page.url.partition("?")[0] + f"?kiosk&view={view}")
+        seen = set()
+        for _ in range(page.evaluate("gpumon.kiosk.pages()")):
+            shown = page.evaluate(whole)
+            assert shown
+            assert all(is_whole for _, is_whole in shown)
+            seen |= {host for host, _ in shown}
+            expect(page.locator(".models")).to_be_in_viewport()
+            page.evaluate("gpumon.kiosk.turn()")
+        assert seen == {f"host-{name}" for name in names}
+
+
+def kiosk(open_page: OpenPage, hosts: int, gpus: int, query: str = "", **window: int) -> Page:
+    names = [f"n{number}" for number in range(hosts)]
+    readings = [reading(name, [gpu(0), *(busy_gpu(index) for index in range(1, gpus))]) for name in names]
+    size = {"width": 1920, "height": 1080} | window
+    page = open_page(page_of(readings, hosts=tuple(map(host_config, names))), viewport=size).page
+    page.goto(f"{page.url}?kiosk{query}")
+    return page
+
+
+@pytest.mark.parametrize(
+    ("hosts", "gpus", "query"), [(5, 8, ""), (1, 4, ""), (100, 8, ""), (9, 4, "&view=cards")]
+)
+def test_the_rows_of_the_kiosk_fill_the_height(
+    open_page: OpenPage, hosts: int, gpus: int, query: str
+) -> None:
+    page = kiosk(open_page, hosts, gpus, query)
+    last = page.locator(".host:visible").last.bounding_box()
+    assert last
+    assert 1080 - 32 <= last["y"] + last["height"] <= 1080
+    sizes = page.locator("main *").evaluate_all(
+        """all => all.filter((one) => one.checkVisibility() && one.getBoundingClientRect().width > 1
+               && [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+             .map((one) => parseFloat(getComputedStyle(one).fontSize)).filter((size) => size > 0)"""
+    )
+    assert min(sizes) >= 28
+    assert max(sizes) <= 48
+
+
+def test_the_kiosk_of_a_large_lab_has_come_round_in_a_few_minutes(open_page: OpenPage) -> None:
+    page = kiosk(open_page, 100, 8)
+    assert page.evaluate("gpumon.kiosk.pages()") <= 12
+    # How many are free is a number: marks are small from five metres.
+    assert (
+        page.locator("#host-n0 header").evaluate("one => getComputedStyle(one, '::after').content") == '"1/8"'
+    )
+    page.goto(page.url + "&view=cards")
+    assert page.evaluate("gpumon.kiosk.pages()") > 12
+
+
+def test_a_host_that_is_taller_than_the_kiosk_comes_in_whole_rows_of_cards(open_page: OpenPage) -> None:
+    page = kiosk(open_page, 1, 16, "&view=cards")
+    seen = []
+    for _ in range(page.evaluate("gpumon.kiosk.pages()")):
+        boxes = page.locator(".card:visible").evaluate_all(
+            "cards => cards.map((card) => [card.id, card.getBoundingClientRect().bottom])"
+        )
+        assert max(bottom for _, bottom in boxes) <= 1080
+        seen += [anchor for anchor, _ in boxes]
         page.evaluate("gpumon.kiosk.turn()")
-    assert seen == {f"host-{name}" for name in names}
+    assert seen == [f"host-n0:{index}" for index in range(16)]
+
+
+def test_on_a_low_screen_the_kiosk_has_the_models_first_and_then_the_hosts(open_page: OpenPage) -> None:
+    page = kiosk(open_page, 4, 4, "&view=cards", width=1280, height=420)
+    expect(page.locator(".models")).to_be_in_viewport()
+    page.evaluate("gpumon.kiosk.turn()")
+    expect(page.locator(".models")).to_be_hidden()
+    box = page.locator(".host:visible").first.bounding_box()
+    assert box
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 420
 
 
 def test_on_a_tablet_the_masthead_is_one_line_and_hosts_of_a_group_stand_below_each_other(

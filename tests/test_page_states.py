@@ -66,7 +66,7 @@ NOT_KNOWN = {
     "#rack/7": "#rack/7 is not on this page",
 }
 KNOWN = (
-    "?view=table ?sort=load ?n=2 ?mem=0.5 ?free ?free=1&mine=0 ?range=7d ?supply=1y #people #host/node1"
+    "?view=table ?view=cards ?sort=load ?n=2 ?mem=0.5 ?free ?free=1&mine=0 ?range=7d ?supply=1y #people #host/node1"
     " #host-node2:2 ?model=a100&group=vision"
 ).split()
 
@@ -98,6 +98,8 @@ def test_what_the_page_knows_is_not_complained_about(open_page: OpenPage) -> Non
     for address in KNOWN:
         visit(page, address)
         assert (address, page.locator("#ignored").text_content()) == (address, "")
+    visit(page, "?view=cards")
+    expect(page.get_by_role("radio", name="Cards")).to_be_checked()
 
 
 def test_a_thing_that_is_not_here_is_named_and_said_to_be_unknown(open_page: OpenPage) -> None:
