@@ -76,7 +76,7 @@ gpumon.chart = (() => {
   // lines: [{ name, values, unit, className }]; all are drawn on one axis from 0 to top.
   function draw({ lines, first, step, top, unit, height = 140, width = 640, describe, steps = 4 }) {
     const count = lines[0].values.length;
-    const [left, bottom, right] = [40, 20, 8];
+    const [left, bottom, right] = [48, 20, 8];
     const x = (place) => left + ((place + 0.5) / count) * (width - left - right);
     const y = (value) => 6 + (1 - value / (top || 1)) * (height - bottom - 6);
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": describe });

@@ -48,7 +48,7 @@
     const end = Date.parse(document.body.dataset.made) / 1000;
     const start = end - Number(asked.days) * DAY;
     const shown = kinds.filter((_, place) => rows.some((row) => row[1] === place));
-    const [left, row] = [width < 500 ? 96 : 168, 24];
+    const [left, row] = [width < 500 ? 128 : 184, 24];
     const height = shown.length * row + 22;
     const x = (at) => left + ((at - start) / (end - start)) * (width - left - 8);
     const counts = shown.map((kind) => `${rows.filter((one) => kinds[one[1]] === kind).length} × ${WORDS[kind] ?? kind}`);

@@ -125,6 +125,31 @@ def test_the_model_of_a_link_is_understood_by_cards_as_by_answers(open_page: Ope
     expect(page.locator(".host:visible .host-name")).to_have_text(["node3"])
 
 
+# Type
+
+FONTS = """() => [...document.querySelectorAll("body *")]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.matches("option, .spoken"))
+  .filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+  .map((one) => { const { fontSize, fontWeight } = getComputedStyle(one); return [fontSize, fontWeight]; })"""
+
+
+def test_three_sizes_and_two_weights_are_enough(
+    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+) -> None:
+    html = render_page(page_with_past(kept, reports=["2025-10"]))
+    page = open_page(html, at=NOW).page
+    fonts = []
+    for place in ("", "people", "supply", "health", "host/vision-01", "user/jonas", "gpu/vision-01/0"):
+        visit(page, f"#{place}")
+        if not place:
+            page.locator(".card.busy").first.focus()
+            expect(page.locator(".tip")).to_be_visible()
+        fonts += page.evaluate(FONTS)
+    fonts += open_page(html, at=NOW, java_script_enabled=False).page.evaluate(FONTS)
+    assert len({size for size, _ in fonts}) == 3
+    assert {weight for _, weight in fonts} == {"400", "600"}
+
+
 # Paper
 
 

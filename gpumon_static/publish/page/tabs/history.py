@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.past_data import LEVELS, models_past, past_data, past_levels, whole_pools
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 MOST_USERS = 200
-RANGE_WORDS = {"24h": "24 h", "7d": "7 days", "30d": "30 days", "1y": "year"}
+RANGE_WORDS = {"24h": "24 h", "7d": "7 days", "30d": "30 days", "1y": "a year"}
 
 
 def build_history(
@@ -100,11 +100,17 @@ def _models_in_words(view: PastView, names: set[str]) -> Iterator[tuple[str, str
         known = {hour: mean for hour, mean in enumerate(by_hour) if mean is not None}
         if not told or not known:
             continue
-        extremes = {"most": max(known, key=known.__getitem__), "fewest": min(known, key=known.__getitem__)}
-        hours = ", ".join(
-            f"{word} around {hour:02}:00 UTC ({known[hour]:.1f})" for word, hour in extremes.items()
-        )
-        yield model.name, f"of {model.size}, free on average: {told}; by the time of day {hours}."
+        yield model.name, f"of {model.size}, free on average: {told}; {_habit(known, model.size)}."
+
+
+def _habit(by_hour: Mapping[int, float], size: int) -> str:
+    """When of the day most and fewest are free, where that makes a difference; as in assets/history.js."""
+    most, fewest = max(by_hour, key=by_hour.__getitem__), min(by_hour, key=by_hour.__getitem__)
+    if by_hour[most] - by_hour[fewest] < max(0.5, 0.05 * size):
+        return "at any time of day about the same"
+    hours = {"most": most, "fewest": fewest}
+    told = (f"{word} around {hour:02}:00 UTC ({by_hour[hour]:.1f})" for word, hour in hours.items())
+    return f"by the time of day {', '.join(told)}"
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
