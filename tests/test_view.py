@@ -188,7 +188,7 @@ def test_headline_when_no_gpu_is_free() -> None:
 def test_headline_when_every_host_is_down() -> None:
     page = page_of(failed("a"), failed("b"))
     assert (page.headline.number, page.headline.text) == ("", "No host answered")
-    assert page.headline.hint == "All 2 hosts failed; the cards below say why."
+    assert page.headline.hint == "All 2 hosts failed; the cards below show why."
     assert page.tab_title == "No host answered – GPU Monitor"
     assert page.models == ()
 

@@ -28,10 +28,10 @@ def build_headline(survey: Survey) -> Headline:
         text = f"of {count(sums.gpus, 'GPU')} free{sums.more_free}"
         return Headline(str(sums.free), text, _failures(survey))
     if not any(host.reading for host in survey.hosts):
-        return Headline("", "No data yet", "No host has been asked so far: gpumon-static fetch does that.")
+        return Headline("", "No data yet", "No host has been asked so far: run gpumon-static fetch.")
     if not any(host.ok for host in survey.hosts):
         who = "The only host" if hosts == 1 else f"All {hosts} hosts"
-        return Headline("", "No host answered", f"{who} failed; the cards below say why.")
+        return Headline("", "No host answered", f"{who} failed; the cards below show why.")
     return Headline("", "No GPUs found", _failures(survey))
 
 
