@@ -104,7 +104,6 @@
       question.clear(question.conditions().filter(hides).map(({ name }) => name));
     }
     if (!isShown()) question.clear(question.FILTERS);
-    if (question.state.view === "table" && !gpus.length) question.set({ view: "" });
     question.fill();
     hideCards(host);
     return { host, gpus };

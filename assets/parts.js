@@ -57,7 +57,7 @@
   function item(host) {
     const free = host.matched.filter((gpu) => gpu.kind === "free").length;
     const models = [...new Set(host.matched.map((gpu) => gpu.model))].slice(0, 3).join(", ");
-    const told = host.gpus.length ? `${free} of ${count(host.matched.length, "GPU")} free · ${models}` : host.status;
+    const told = host.gpus.length ? `${free} of ${count(host.matched.length, "GPU")} free · ${models}` : host.status.replace(/^\S+ /, "");
     const link = element("a", { href: host.page + gpumon.places.link("host", host.name) }, element("bdi", {}, host.short));
     return element("li", {}, link, " ", element("span", { className: "quiet" }, [host.group, told].filter(Boolean).join(" · ")));
   }

@@ -1,4 +1,4 @@
-// The table view: a row per GPU, made in slabs as they are scrolled to, so that thousands cost nothing at first.
+// The table view: a row per GPU, and one for each host that shows none, made in slabs as they are scrolled to, so that thousands cost nothing at first.
 (() => {
   "use strict";
   const SLAB = 200;
@@ -44,11 +44,27 @@
     return made;
   }
 
+  // A host that is down, or not fetched yet: why takes the place of the GPU.
+  function hostRow({ anchor, short, name, status }) {
+    const notice = document.getElementById(anchor)?.querySelector(".notice");
+    const [kind] = status.split(" ");
+    const [word, code, reason] = [".state", "code", ".reason"].map((part) => notice?.querySelector(part)?.textContent.trim() ?? "");
+    const cell = element("td", { className: `${kind} words`, colSpan: COLUMNS.length - 1 });
+    cell.append(element("span", { className: "state" }, word || status), element("bdi", {}, ` ${[code, reason].filter(Boolean).join(" · ")}`));
+    const made = element("tr", {}, element("td", {}, element("a", { href: gpumon.places.link("host", name) }, element("bdi", {}, short))), cell);
+    made.dataset.host = anchor;
+    return made;
+  }
+
+  const rowFor = (one) => (one.gpus ? hostRow(one) : row(one));
+
   function sorted() {
-    if (!order) return [...gpumon.shown];
+    const all = gpumon.ordered.filter((host) => host.shown).flatMap((host) => (host.gpus.length ? host.matched : [host]));
+    if (!order) return all;
     const { value } = COLUMNS[order.column];
-    // What is not known comes last, whatever the direction.
-    return [...gpumon.shown].sort((one, two) => {
+    // What is not known comes last, whatever the direction, and after it hosts without GPUs.
+    return all.sort((one, two) => {
+      if (one.gpus || two.gpus) return Boolean(one.gpus) - Boolean(two.gpus);
       const [a, b] = [value(one), value(two)];
       if (a === null || b === null) return (a === null) - (b === null);
       return order.sign * (order.isNumber ? a - b : gpumon.byName(a, b));
@@ -57,7 +73,7 @@
 
   function more(most = SLAB) {
     const body = place.querySelector("tbody");
-    body?.append(...rows.splice(0, most).map(row));
+    body?.append(...rows.splice(0, most).map(rowFor));
     if (!rows.length) watcher?.disconnect();
   }
 
@@ -66,7 +82,7 @@
     rows = sorted();
     const body = place.querySelector("tbody");
     const most = gpumon.isUpdating ? Math.max(SLAB, body.rows.length) : SLAB;
-    body.replaceChildren(...rows.splice(0, most).map(row));
+    body.replaceChildren(...rows.splice(0, most).map(rowFor));
     watcher?.disconnect();
     watcher = new IntersectionObserver(([seen]) => seen.isIntersecting && more(), { rootMargin: "1500px" });
     watcher.observe(place.querySelector(".more-rows"));
@@ -90,7 +106,7 @@
   function update() {
     const isTable = document.documentElement.dataset.view === "table";
     hosts.hidden = isTable;
-    place.hidden = !isTable || gpumon.shown.length === 0;
+    place.hidden = !isTable || !gpumon.hosts.some((host) => host.shown);
     if (!isTable) {
       rows = [];
       place.replaceChildren();
@@ -102,7 +118,7 @@
 
   gpumon.rowOf = (isWanted) => {
     more(Infinity);
-    return [...place.querySelectorAll("tr[data-card]")].find((one) => isWanted(one.dataset.card)) ?? null;
+    return [...place.querySelectorAll("tbody tr")].find((one) => isWanted(one.dataset.card ?? one.dataset.host)) ?? null;
   };
   addEventListener("beforeprint", () => more(Infinity));
   gpumon.on("filter", update);

@@ -86,6 +86,10 @@ def test_a_failed_host_is_found_by_its_name_and_its_status(page: Page, text: str
     search(page).fill(text)
     expect(page.locator(".host:visible .host-name")).to_have_text(["node10"])
     expect(page.locator(".strip a:visible")).to_have_text([re.compile("node10")])
+    page.get_by_text("Table", exact=True).click()
+    expect(page.locator(".table-view tbody tr")).to_have_text(["node10down timeout · no answer within 10 s"])
+    page.locator(".table-view a").click()
+    expect(page.locator("#thing-title")).to_have_text("node10")
 
 
 def test_search_says_how_much_it_found_and_what_to_do_when_nothing(page: Page) -> None:
@@ -216,9 +220,9 @@ def test_a_link_to_a_host_leads_to_its_row_in_the_table(open_page: OpenPage) -> 
     page.locator(".strip a[href='#host-n57']").click()
     expect(row).to_be_in_viewport()
     expect(row).to_have_class(re.compile("flash"))
-    # A host that failed has no row: it is shown as a card.
     page.locator(".attention a", has_text="n59").click()
-    expect(page.locator("#host-n59")).to_be_in_viewport()
+    expect(page.locator("tr[data-host='host-n59']")).to_be_in_viewport()
+    expect(page.locator("tr[data-host='host-n59']")).to_have_text("n59down timeout · no answer within 10 s")
 
 
 def test_a_link_shares_the_view(open_page: OpenPage) -> None:
@@ -313,7 +317,7 @@ def test_the_strip_has_each_host_by_group_with_a_mark_per_gpu_and_leads_to_the_h
 def test_the_table_has_a_row_per_gpu_and_sorts_by_each_column(page: Page) -> None:
     page.get_by_text("Table", exact=True).click()
     expect(page.locator(".hosts")).to_be_hidden()
-    rows = page.locator(".table-view tbody tr")
+    rows = page.locator(".table-view tr[data-card]")
     expect(rows).to_have_count(10)
     expect(rows.nth(1)).to_have_text(
         re.compile(r"node1.*1.*A100 80G.*busy.*97 %.*40 / 80 GB.*alice.*3 h.*31 °C.*52 W")
