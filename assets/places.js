@@ -114,8 +114,8 @@
     event.preventDefault();
     const where = read(hash);
     gpumon.params.note("query", "");
-    // To jump about in a tab is not worth a step back.
-    const isStep = where.thing || where.tab !== root.dataset.place;
+    // To jump about in a tab, or to where one is already, is not worth a step back.
+    const isStep = hash !== location.hash && (where.thing || where.tab !== root.dataset.place);
     history[isStep ? "pushState" : "replaceState"](null, "", `${location.search}${hash}`);
     go(where);
     if (where.thing) panel.querySelector("h2").focus({ preventScroll: true });

@@ -39,6 +39,16 @@ def test_each_tab_is_a_place_with_an_address_and_back_leads_to_the_last(open_pag
     assert opened.problems == []
 
 
+def test_a_link_to_where_one_is_already_adds_no_step_back(open_page: OpenPage) -> None:
+    page = open_page(page_of(lab())).page
+    page.locator("#host-node1 .host-name").click()
+    for _ in range(2):
+        page.evaluate("document.querySelector('#host-node1 .host-name').click()")
+    assert visible(page) == ["thing"]
+    page.go_back()
+    assert visible(page) == ["now"]
+
+
 @pytest.mark.parametrize("name", PLACES)
 def test_a_link_to_a_tab_opens_it_with_the_masthead_in_sight(open_page: OpenPage, name: str) -> None:
     page = open_page(page_of(lab())).page
