@@ -101,6 +101,8 @@
   gpumon.on("place", () => isOpen() && show());
   addEventListener("DOMContentLoaded", () => isOpen() && show());
   gpumon.on("update", () => isOpen() && show());
+  // On paper too it is what was asked for.
+  addEventListener("beforeprint", show);
   let timer = 0;
   addEventListener("resize", () => {
     clearTimeout(timer);
