@@ -90,15 +90,16 @@ def test_every_host_is_on_just_one_page_and_the_overview_lists_them_all(tmp_path
 def test_the_counts_of_the_pages_add_up_to_those_of_the_overview(tmp_path: Path) -> None:
     made = pages(rendered(tmp_path, 30))
     rows = re.findall(
-        r'<tr><td><a href="([^"]*)"><bdi>([^<]*)</bdi></a></td>((?:<td class="number">\d+</td>)+)',
+        r'<tr><td><a href="([^"]*)"><bdi>([^<]*)</bdi></a></td>((?:<td class="number[^"]*">\d+</td>)+)',
         made["index.html"],
     )
+    # Free, GPUs, hosts, down.
     counts = {name: tuple(map(int, re.findall(r">(\d+)<", numbers))) for _, name, numbers in rows}
     assert counts == {
-        "Computer vision": (2, 0, 16, 16),
-        "login": (1, 1, 0, 0),
-        "node[1-3]": (3, 0, 24, 6),
-        "node[4-5]": (2, 0, 16, 9),
+        "Computer vision": (16, 16, 2, 0),
+        "login": (0, 0, 1, 1),
+        "node[1-3]": (6, 24, 3, 0),
+        "node[4-5]": (9, 16, 2, 0),
     }
     assert [file for file, _, _ in rows] == PARTS
     assert re.search(r"<strong>31</strong>", made["index.html"])
