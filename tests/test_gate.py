@@ -392,7 +392,7 @@ def test_every_number_and_text_of_a_reading_has_its_bounds() -> None:
         SlurmAnswer: {"nodes", "jobs", "waiting"},
         SlurmNode: {"name", "used", "takes_jobs", "is_shared"},
         SlurmJob: {"id", "gpus"},
-        JobGpus: {"node", "count", "indexes"},
+        JobGpus: {"node", "count", "indexes", "parts"},
         Waiting: {"gpus", "jobs"},
     }
     for kind, others in apart.items():
