@@ -155,7 +155,7 @@ def test_a_site_that_cannot_be_written_fails_the_check(gpu_hosts: GpuHosts, tmp_
 
 def test_a_directory_that_even_root_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[common]\nhosts = 'localhost'\n[paths]\nsite = '/proc/site'\n")
-    *_, site = surroundings.look(load(tmp_path / "config.ini"), [])
+    *_, site = surroundings.look(load(tmp_path / "config.ini"), [], now=NOW)
     assert (site.step, site.mark) == ("site", Mark.FAILED)
     assert re.match(r"\S+ cannot write in /proc: ", site.told)
     assert re.fullmatch(r"sudo install -d -o \S+ /proc/site", site.next[0])
@@ -166,7 +166,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(tmp_path / "config.ini")
     for free, mark in ((10_000_000, Mark.FAILED), (500_000_000, Mark.WARNING), (5_000_000_000, Mark.OK)):
         monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
-        found = {f.step: f.mark for f in surroundings.look(config, config.hosts)}
+        found = {f.step: f.mark for f in surroundings.look(config, config.hosts, now=NOW)}
         assert found == {"config": Mark.OK, "data": mark, "site": mark}
 
 

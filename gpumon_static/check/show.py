@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import click
@@ -52,7 +53,7 @@ def run_check(
 def _around(
     config: Config, hosts: Sequence[HostConfig], clock: Clock, try_render: TryRender | None
 ) -> tuple[Finding, ...]:
-    return (*look(config, hosts, try_render), *look_at_slurm(config, clock))
+    return (*look(config, hosts, try_render, now=clock()), *look_at_slurm(config, clock))
 
 
 def live(console: Console, so_far: Callable[[], Sequence[HostCheck]]) -> Live:
@@ -112,7 +113,7 @@ def plain_lines(report: CheckReport, *, only_trouble: bool = False) -> Iterator[
 
 def _host_lines(host: HostCheck, width: int) -> Iterator[str]:
     seconds = f"{host.seconds:.1f} s" if host.seconds is not None else ""
-    yield f"{host.host:{width}}{WORDS[host.mark]:9}{seconds}"
+    yield f"{host.host:{width}}{WORDS[host.mark]:9}{', '.join(filter(None, (seconds, host.state)))}"
     for finding in host.findings:
         if finding.mark is not Mark.UNTRIED:
             word = "" if finding.mark is Mark.OK else f"{WORDS[finding.mark]}: "
@@ -133,10 +134,13 @@ def _next(finding: Finding, width: int) -> Iterator[str]:
 
 
 def _summary(report: CheckReport) -> str:
-    failed = sum(host.mark is Mark.FAILED for host in report.hosts)
-    warned = sum(host.mark is Mark.WARNING for host in report.hosts)
-    good = len(report.hosts) - failed - warned
-    parts = [f"{good} ok"] + [
-        f"{n} {word}" for n, word in ((warned, "with a warning"), (failed, "failed")) if n
-    ]
+    marks = Counter(host.mark for host in report.hosts)
+    failed = sum(host.is_failure for host in report.hosts)
+    told = {
+        "with a warning": marks[Mark.WARNING],
+        "failed": failed,
+        "failed (not in use)": marks[Mark.FAILED] - failed,
+    }
+    good = len(report.hosts) - sum(told.values())
+    parts = [f"{good} ok", *(f"{n} {words}" for words, n in told.items() if n)]
     return f"{count(len(report.hosts), 'host')}: {', '.join(parts)}"
