@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import io
 import json
 import os
 import pty
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from gpumon_static.check import advice, checkup, surroundings
-from gpumon_static.check.checkup import Mark, Record
+from gpumon_static.check.checkup import Finding, HostCheck, Mark, Record
+from gpumon_static.check.show import table
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.file import load
@@ -275,3 +278,27 @@ def test_the_probe_is_printed_as_it_is_sent_and_the_playbook_installs_what_is_pr
         in (tasks / "program.yml").read_text()
     )
     assert "gpumon_probe_script.stdout }}\\n" in (tasks / "gpu_host_present.yml").read_text()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_on_a_terminal_each_host_of_a_check_is_one_line(columns: int) -> None:
+    told = {step: "driver 570.124.06, 8 GPUs, 0.3 s" if step is Step.GPUS else "" for step in Step}
+    findings = tuple(Finding(step, Mark.OK, words) for step, words in told.items())
+    hosts = [HostCheck(f"language-0{n}", findings, 0.2, "ok") for n in range(4)]
+    console = Console(file=io.StringIO(), width=columns)
+    console.print(table(hosts, console))
+    head, *lines = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert head.split() == [
+        "host",
+        "name",
+        "port",
+        "host",
+        "key",
+        "login",
+        "shell",
+        "GPUs",
+        "ps",
+        "clock",
+    ] + (["time"] if columns > 60 else [])
+    assert [line.split()[0] for line in lines] == [host.host for host in hosts]
+    assert ("8 GPUs" in lines[0]) is (columns == 120)

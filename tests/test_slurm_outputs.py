@@ -56,6 +56,7 @@ from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal import reports
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
+from gpumon_static.terminal.show import survey_of as shown_survey
 from gpumon_static.terminal.supply import supply_report
 from gpumon_static.terminal.top_view import View, frame
 from tests.browser import OpenPage
@@ -658,6 +659,16 @@ def test_a_job_on_whose_gpu_only_others_are_seen_has_that_gpu() -> None:
     ]
     (job,) = find_jobs(build_survey(lab, config("n1"), NOW)).all
     assert (job.id, len(job.places), job.unused, job.utilization) == ("slurm:7", 1, (), 97)
+
+
+def test_where_there_is_no_room_the_end_of_a_job_is_shown_in_the_place_of_its_run_time() -> None:
+    ends = NOW + timedelta(hours=2)
+    card = replace(busy_gpu(0), allocation=Allocation(Allocated.YES, "7", None, "alice", None, ends))
+    survey = shown_survey([a_reading("a", [card])], config("a"), NOW)
+    full = f"alice 3 h, ends by {ends.astimezone():%d %b %H:%M}"
+    for width, who in ((200, full), (66, f"alice until {ends.astimezone():%H:%M}")):
+        line = list(table(survey, Choice(), Look(), width))[1].plain
+        assert line.endswith(f"%  {who}"), line
 
 
 @pytest.mark.parametrize(("names", "who"), [(True, "user3"), (False, "a job")])

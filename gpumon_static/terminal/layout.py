@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 GAP = 2
+FEWEST = 4
+LEAST_SHORT = 15
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,17 @@ class Column:
 class Cell:
     text: str = ""
     style: str = ""
+    short: str = ""
+    """In its place where that is too long. It keeps its end, too."""
+
+
+class LinePart(NamedTuple):
+    """One of several that stand in a line."""
+
+    text: str
+    style: str = ""
+    drop: int = 0
+    """As that of a column."""
 
 
 Row = dict[str, Cell]
@@ -61,22 +75,40 @@ def _least(columns: Sequence[Column], widths: dict[str, int]) -> int:
 
 
 def _cut(columns: Sequence[Column], widths: dict[str, int], width: int) -> None:
-    for column in reversed(columns):
-        too_much = _total(columns, widths) - width
-        if too_much > 0 and column.least:
-            widths[column.name] = max(min(column.least, widths[column.name]), widths[column.name] - too_much)
+    """To their least widths, and where that is not enough to fewer letters yet."""
+    for least in (0, FEWEST):
+        for column in reversed(columns):
+            too_much = _total(columns, widths) - width
+            if too_much > 0 and column.least:
+                now = widths[column.name]
+                widths[column.name] = max(min(least or column.least, now), now - too_much)
 
 
 def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
     line = Text(no_wrap=True, overflow="crop", end="")
     for place, column in enumerate(columns):
         cell = row.get(column.name, Cell())
-        text = (fit_ends if column.keep_end else fit)(cell.text, widths[column.name])
+        is_short = bool(cell.short) and LEAST_SHORT <= widths[column.name] < cell_len(cell.text)
+        cut = fit_ends if column.keep_end or is_short else fit
+        text = cut(cell.short if is_short else cell.text, widths[column.name])
         pad = " " * (widths[column.name] - cell_len(text))
         line.append(pad + text if column.right else text + pad, cell.style)
         if place < len(columns) - 1:
             line.append(" " * GAP)
     line.rstrip()
+    return line
+
+
+def in_line(parts: Sequence[LinePart], width: int | None, gap: str = "  ") -> Text:
+    """The parts that have room, each in full; `width` None: all of them, which may be wrapped."""
+    shown = list(parts)
+    while width is not None and sum(cell_len(part.text + gap) for part in shown) > width + len(gap):
+        least = max(shown, key=lambda part: part.drop)
+        if not least.drop:
+            break
+        shown.remove(least)
+    line = Text(gap).join(Text(part.text, part.style) for part in shown)
+    line.no_wrap = width is not None
     return line
 
 
