@@ -114,6 +114,16 @@ def test_by_when_enough_gpus_of_a_host_are_free() -> None:
     assert words(Wanted(4), *lab) == []
 
 
+def test_gpus_of_two_vendors_are_not_added_up() -> None:
+    amd = replace(works(1, minutes=30), vendor="amd", name="AMD Instinct MI300X")
+    lab = [a_reading("a", [gpu(0), amd, works(2, minutes=90)])]
+    assert words(Wanted(2), *lab) == [f"2 x A100 80G on a by {at(90)} at the latest (the job of user3 ends)"]
+    assert words(Wanted(1, vendor="amd"), *lab) == [
+        f"1 x MI300X on a by {at(30)} at the latest (the job of user3 ends)"
+    ]
+    assert words(Wanted(3), *lab) == words(Wanted(2, vendor="amd"), *lab) == []
+
+
 def test_the_earliest_host_comes_first() -> None:
     lab = [
         a_reading(name, [works(0, minutes=minutes)]) for name, minutes in (("a", 50), ("b", 20), ("c", 70))
@@ -500,6 +510,9 @@ def test_the_picker_gives_the_same_times_and_slurms_options(open_page: OpenPage)
         a_reading("c", [works(0, minutes=1)], node=replace(NODE, takes_jobs=False)),
         a_reading("d", [works(0, minutes=2), gpu(1)], node=replace(NODE, kind=None, node="d1")),
         a_reading("e", [replace(works(0, minutes=3), faults=(Fault("ecc-errors"),))], node=NODE),
+        a_reading(
+            "f", [replace(works(0, minutes=4), vendor="amd"), works(1, minutes=5), works(2, minutes=95)]
+        ),
     ]
     page = page_of(*lab)
     setup = config(*(host_config(one.host, run="slurm") for one in lab))
