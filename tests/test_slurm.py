@@ -677,6 +677,12 @@ def test_what_is_wrong_with_the_section_is_named(tmp_path: Path, text: str, prob
     assert any(line.startswith(problem) for line in raised.value.problems), raised.value.problems
 
 
+def test_a_host_that_is_no_name_is_one_problem(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        configured(tmp_path, SETUP + "[slurm]\nhost = 3\n")
+    assert len(error.value.problems) == 1
+
+
 # Groups of ClusterShell
 
 

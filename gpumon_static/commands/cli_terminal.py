@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpumon_static.terminal.source import Source
 
 NO_CONFIG = "; or name the page: --from https://lab.example/gpu-monitor/, or that in $GPUMON_URL"
+NO_PAGE = "`gpumon-static render` writes the page; or name another: --from https://lab.example/gpu-monitor/"
 UNIT_NAMES = ("mib", "gib", "mb", "gb")
 
 
@@ -273,7 +274,9 @@ def _source(address: str | None, config_path: Path | None) -> Source:
     from gpumon_static.terminal.source import Source
 
     named = address or (None if config_path else os.environ.get("GPUMON_URL"))
-    return Source(named or str(load_config(config_path, instead=NO_CONFIG).paths.site))
+    if named:
+        return Source(named)
+    return Source(str(load_config(config_path, instead=NO_CONFIG).paths.site), NO_PAGE)
 
 
 def _form(plain: bool, as_json: bool) -> str | None:

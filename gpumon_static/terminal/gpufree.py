@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from gpumon_static import __version__
 from gpumon_static.bounds.vendors import VENDORS
@@ -31,10 +32,17 @@ def main(url: str = "", arguments: Sequence[str] | None = None) -> int:
     if given.when and (given.wait or given.form == "plain"):
         parser.error("--when goes with neither --wait nor --plain")
     try:
-        sys.stdout.write(f"{_answer(given, url)}\n")
+        _print(_answer(given, url), sys.stdout)
     except GpumonError as error:
         _say(str(error))
         return error.exit_code
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # As with `| head`; Python would complain once more when it flushes.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 141
+        _say(f"cannot write what it prints: {error.strerror}")
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
@@ -52,7 +60,14 @@ def _answer(given: argparse.Namespace, url: str) -> str:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"gpufree: {line}\n")
+    _print(f"gpufree: {line}", sys.stderr)
+
+
+def _print(line: str, stream: TextIO | None) -> None:
+    """`stream`: None where it is closed."""
+    if stream:
+        stream.write(f"{line}\n")
+        stream.flush()
 
 
 def _address(named: str | None, url: str) -> str:
