@@ -45,15 +45,19 @@ gpumon.offers = (() => {
   }
 
   // A program can use GPUs of one vendor only: the one that has enough, of several the one with the smallest.
-  function ofOneVendor(fits, question) {
+  function byVendor(gpus) {
     const vendors = new Map();
-    for (const gpu of fits) vendors.set(gpu.environment, [...(vendors.get(gpu.environment) ?? []), gpu]);
+    for (const gpu of gpus) vendors.set(gpu.environment, [...(vendors.get(gpu.environment) ?? []), gpu]);
+    return [...vendors.values()];
+  }
+
+  function ofOneVendor(fits, question) {
     const smallest = (gpus) => size(pick(gpus, question)[0], question);
     const isBetter = (one, two) => {
       const [enough, others] = [one, two].map((gpus) => Math.min(gpus.length, question.n));
       return enough > others || (enough === others && compare(smallest(one), smallest(two)) < 0);
     };
-    return [...vendors.values()].reduce((best, gpus) => (best.length && !isBetter(gpus, best) ? best : gpus), []);
+    return byVendor(fits).reduce((best, gpus) => (best.length && !isBetter(gpus, best) ? best : gpus), []);
   }
 
   function tight(host, { n, mib }) {
@@ -99,7 +103,8 @@ gpumon.offers = (() => {
     const at = (gpu) => (gpu.isOffered ? 0 : Math.max(gpu.ends, now));
     const found = hosts
       .filter((host) => host.behind <= oldest)
-      .map((host) => ({ host, gpus: host.gpus.filter(isSoon).sort((one, two) => at(one) - at(two)).slice(0, question.n) }))
+      .flatMap((host) => byVendor(host.gpus.filter(isSoon)).map((gpus) => ({ host, gpus })))
+      .map(({ host, gpus }) => ({ host, gpus: gpus.sort((one, two) => at(one) - at(two)).slice(0, question.n) }))
       .filter(({ gpus }) => gpus.length === question.n)
       .map((answer) => ({ ...answer, at: at(answer.gpus.at(-1)) }))
       .filter((answer) => answer.at > 0);

@@ -119,7 +119,10 @@ def make_directory(directory: Path, *, private: bool) -> None:
     What root creates in a directory of the collector's is the collector's.
     """
     missing = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
-    directory.mkdir(mode=0o700 if private else 0o755, parents=True, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700 if private else 0o755, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, f"{directory} is not a directory") from None
     for path in reversed(missing) if os.geteuid() == 0 else ():
         owner = path.absolute().parent.stat()
         if owner.st_uid != 0:

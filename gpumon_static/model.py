@@ -250,8 +250,11 @@ class JobGpus(_Record):
 
     node: str
     count: int
+    """Whole ones: none where it has parts only."""
     indexes: tuple[int, ...] = ()
     """Slurm's numbers; empty where it does not report them."""
+    parts: tuple[int, ...] = ()
+    """Slurm's numbers of GPUs of which it has parts (shards, MPS) that other jobs may share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import io
 import json
 import os
 import pty
@@ -13,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from gpumon_static.check import advice, examining, surroundings
+from gpumon_static.check.checkup import HostCheck
 from gpumon_static.check.examining import Record
-from gpumon_static.check.findings import Mark
+from gpumon_static.check.findings import Finding, Mark
+from gpumon_static.check.show import table
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.file import load
@@ -156,7 +160,7 @@ def test_a_site_that_cannot_be_written_fails_the_check(gpu_hosts: GpuHosts, tmp_
 
 def test_a_directory_that_even_root_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[common]\nhosts = 'localhost'\n[paths]\nsite = '/proc/site'\n")
-    *_, site = surroundings.look(load(tmp_path / "config.ini"), [])
+    *_, site = surroundings.look(load(tmp_path / "config.ini"), [], now=NOW)
     assert (site.step, site.mark) == ("site", Mark.FAILED)
     assert re.match(r"\S+ cannot write in /proc: ", site.told)
     assert re.fullmatch(r"sudo install -d -o \S+ /proc/site", site.next[0])
@@ -167,7 +171,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(tmp_path / "config.ini")
     for free, mark in ((10_000_000, Mark.FAILED), (500_000_000, Mark.WARNING), (5_000_000_000, Mark.OK)):
         monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
-        found = {f.step: f.mark for f in surroundings.look(config, config.hosts)}
+        found = {f.step: f.mark for f in surroundings.look(config, config.hosts, now=NOW)}
         assert found == {"config": Mark.OK, "data": mark, "site": mark}
 
 
@@ -276,3 +280,27 @@ def test_the_probe_is_printed_as_it_is_sent_and_the_playbook_installs_what_is_pr
         in (tasks / "program.yml").read_text()
     )
     assert "gpumon_probe_script.stdout }}\\n" in (tasks / "gpu_host_present.yml").read_text()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_on_a_terminal_each_host_of_a_check_is_one_line(columns: int) -> None:
+    told = {step: "driver 570.124.06, 8 GPUs, 0.3 s" if step is Step.GPUS else "" for step in Step}
+    findings = tuple(Finding(step, Mark.OK, words) for step, words in told.items())
+    hosts = [HostCheck(f"language-0{n}", findings, 0.2, "ok") for n in range(4)]
+    console = Console(file=io.StringIO(), width=columns)
+    console.print(table(hosts, console))
+    head, *lines = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert head.split() == [
+        "host",
+        "name",
+        "port",
+        "host",
+        "key",
+        "login",
+        "shell",
+        "GPUs",
+        "ps",
+        "clock",
+    ] + (["time"] if columns > 60 else [])
+    assert [line.split()[0] for line in lines] == [host.host for host in hosts]
+    assert ("8 GPUs" in lines[0]) is (columns == 120)

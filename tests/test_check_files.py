@@ -43,7 +43,7 @@ def set_up(directory: Path, more: str = "") -> None:
 def found(directory: Path, step: str, *, with_pages: bool = False) -> list[Finding]:
     config = load(directory / "config.ini")
     try_render = partial(render_only, config, NOW) if with_pages else None
-    return [f for f in surroundings.look(config, config.hosts, try_render) if f.step == step]
+    return [f for f in surroundings.look(config, config.hosts, try_render, now=NOW) if f.step == step]
 
 
 def found_by_nobody(directory: Path) -> list[str]:
@@ -53,11 +53,13 @@ import os
 from pathlib import Path
 from gpumon_static.check import surroundings
 from gpumon_static.config.file import load
+from gpumon_static.times import parse_utc
+now = parse_utc("{NOW.isoformat()}")
 config = load(Path("{directory}/config.ini"))
-surroundings.look(config, [])  # everything is imported while this is allowed
+surroundings.look(config, [], now=now)  # everything is imported while this is allowed
 os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})
 os.environ.update(LOGNAME="nobody", HOME="/nonexistent")
-for f in surroundings.look(config, []):
+for f in surroundings.look(config, [], now=now):
     print(f.step, f.mark, f.told, *f.next, sep="|")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

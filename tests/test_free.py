@@ -203,6 +203,29 @@ def test_free_prints_the_best_hosts(page: Path) -> None:
     assert done.stdout == "n1 0,1\n"
 
 
+def test_a_script_that_can_use_one_vendor_only_asks_for_it(tmp_path: Path) -> None:
+    """--plain names no vendor: a third word would go into `devices` of `read host devices`."""
+    amd = gpu(1, name="AMD Instinct MI300X", vendor="amd", device="0")
+    made = document(
+        build_survey([reading("both", [gpu(0), amd]), reading("red", [amd])], config("both", "red"), NOW)
+    )
+    (tmp_path / "gpus.json").write_text(json.dumps(made))
+    for vendor, told in ((None, ["both 0", "red 0"]), ("nvidia", ["both 0"]), ("amd", ["both 0", "red 0"])):
+        asked = ["--vendor", vendor] if vendor else []
+        done = gpumon("free", "--plain", "--old", *asked, "--from", tmp_path)
+        assert done.stdout.splitlines() == told
+    found = json.loads(gpumon("free", "--json", "--old", "--vendor", "amd", "--from", tmp_path).stdout)
+    assert [one["environment"] for one in found] == ["HIP_VISIBLE_DEVICES=0"] * 2
+    done = gpumon("free", "-n", "3", "--old", "--vendor", "amd", "--from", tmp_path)
+    assert (done.returncode, done.stderr) == (1, "gpumon-static: no host has 3 free AMD GPUs now\n")
+    assert gpumon("free", "--vendor", "intel", "--from", tmp_path).returncode == 2
+    done = gpumon("free", "--plain", "--when", "--from", tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        "Error: --plain and --when exclude each other",
+    )
+
+
 def test_free_exits_with_1_when_there_is_none(page: Path) -> None:
     done = gpumon("free", "-n", "2", "--model", "H100", "--memory", "40G", "--from", page)
     assert (done.returncode, done.stdout) == (1, "")

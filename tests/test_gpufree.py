@@ -20,6 +20,7 @@ from gpumon_static.publish.exports.gpufree import gpufree
 from gpumon_static.publish.exports.gpus_json import gpus_json
 from gpumon_static.store import snapshot
 from gpumon_static.survey.survey import build_survey
+from gpumon_static.terminal.gpufree import _parser
 from tests.builders import NOW, busy_gpu, failed, gpu, process, reading
 from tests.test_offers import load as load_offers
 from tests.test_offers import readings_of
@@ -68,7 +69,11 @@ def test_it_answers_as_free_does_with_the_standard_library_only(tmp_path: Path) 
         path.write_text("".join(gpus_json(build_survey(read, setup, NOW))))
         for place, case in enumerate(one["cases"]):
             form = (["--json"], ["--plain"], [])[place % 3]
-            asked.append([*options_of(case["question"]), "--from", str(path), "--old", "--most", "9", *form])
+            vendor = ([], [], ["--vendor", "nvidia"], ["--vendor", "amd"])[place % 4]
+            asked.append(
+                [*options_of(case["question"]), *vendor, "--from", str(path), "--old", "--most", "9", *form]
+            )
+        asked.append(["--when", "--from", str(path), "--old"])
     assert len(asked) > 100
     done = subprocess.run(
         [*ISOLATED, "-c", SAME, str(tmp_path / "gpufree")],
@@ -83,6 +88,13 @@ def test_it_answers_as_free_does_with_the_standard_library_only(tmp_path: Path) 
         assert out == ours.stdout, arguments
         if ours.exception:
             assert (status, err) == (1, f"gpufree: {ours.exception}\n"), arguments
+
+
+def test_it_has_the_options_of_free_and_wait() -> None:
+    ours = {name for one in ("free", "wait") for option in main.commands[one].params for name in option.opts}
+    its = {name for action in _parser()._actions for name in action.option_strings}
+    assert its - ours == {"--wait", "--version", "-h", "--help"}
+    assert ours - its == {"--config", "-c", "--debug"}
 
 
 def test_it_is_one_file_that_python_runs_as_it_was_downloaded(tmp_path: Path) -> None:

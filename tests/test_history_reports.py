@@ -15,7 +15,9 @@ from gpumon_static.config.file import load
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import Gpu
 from gpumon_static.store.history import record
+from gpumon_static.store.history.questions import GpuUse, Level, Period, UserUse
 from gpumon_static.survey.sightings import sightings
+from gpumon_static.terminal.reports import _as_lines, _as_table, gpus_report, users_report
 from gpumon_static.times import parse_duration
 from tests.builders import busy_gpu, gpu, process, reading
 from tests.command import gpumon
@@ -61,6 +63,39 @@ def test_users_in_a_pipe_are_plain_columns(place: Path) -> None:
         "alice        1.0     50.0     1.0          0.0          80.0",
         "bob          1.0     50.0     0.0          1.0           0.0",
     ]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_on_a_terminal_numbers_are_shown_in_full_or_not_at_all(columns: int) -> None:
+    full = Level(41234.5, 98765)
+    uses = [
+        GpuUse(
+            f"a-very-long-name-of-host-{n}",
+            str(n),
+            "NVIDIA A100-SXM4-80GB",
+            full,
+            full,
+            full,
+            full,
+            10**6,
+            10**6,
+            10**6,
+            10**6,
+        )
+        for n in (1, 2)
+    ]
+    people = [UserUse(f"user{n}", None, 1e6, 2e6, 0.5, 3e6, 4e6) for n in (1, 2)]
+    for report in (gpus_report(uses, by_host=False), users_report(people, None)):
+        wide = {word for line in _as_lines(report) for word in line.split() if word[0].isdigit()}
+        for line in _as_table(report, Period(0, 1), columns)[2:]:
+            numbers = [word for word in line.plain.split() if word[0].isdigit()]
+            assert len(line.plain) <= columns
+            assert len(numbers) >= 2
+            assert set(numbers) <= wide
+        assert [line.plain.split()[0][-1] for line in _as_table(report, Period(0, 1), columns)[2:]] == [
+            "1",
+            "2",
+        ]
 
 
 def test_users_as_csv_and_json_say_the_same(place: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from gpumon_static.check import surroundings
 from gpumon_static.commands.render import render
+from gpumon_static.config.choose import choose
 from gpumon_static.config.file import load
 from gpumon_static.config.settings import Config
 from gpumon_static.errors import ConfigError
@@ -184,5 +185,33 @@ def test_a_retired_host_keeps_its_history_also_when_its_gpus_live_on(tmp_path: P
 def test_check_says_which_hosts_it_does_not_ask(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(CONFIG)
     loaded = load(tmp_path / "config.ini")
-    told = surroundings.look(loaded, loaded.asked(NOW))[0].told
-    assert told == f"{tmp_path}/config.ini: 4 hosts; not asked: new (planned), old (retired)"
+    for hosts, away in (
+        (loaded.asked(NOW), "new (planned), old (retired)"),
+        # Who names a host leaves out others, which fetch asks all the same.
+        (choose(loaded.hosts, "good"), "new (planned), old (retired)"),
+        (choose(loaded.hosts, "good,old"), "new (planned)"),
+    ):
+        told = surroundings.look(loaded, hosts, now=NOW)[0].told
+        assert told == f"{tmp_path}/config.ini: 4 hosts; fetch does not ask {away}"
+
+
+def test_check_does_not_ask_about_a_state_that_is_over(tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(CONFIG.replace('"planned"', '"planned"\nuntil = 2020-01-01'))
+    loaded = load(tmp_path / "config.ini")
+    told = surroundings.look(loaded, choose(loaded.hosts, "good"), now=NOW)[0].told
+    assert told.endswith("4 hosts; fetch does not ask old (retired)")
+
+
+def test_check_reports_a_host_in_maintenance_that_fails_and_counts_it_as_no_failure(tmp_path: Path) -> None:
+    """On a machine without nvidia-smi each host that is asked fails."""
+    (tmp_path / "config.ini").write_text(CONFIG.replace('"good", ', ""))
+    done = gpumon("check", "-c", tmp_path / "config.ini")
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^ill +FAILED +.* s, maintenance until 2999-12-01$", done.stdout, re.M)
+    assert done.stdout.splitlines()[-1] == "1 host: 0 ok, 1 failed (not in use)"
+    told = json.loads(gpumon("check", "--json", "-c", tmp_path / "config.ini").stdout)
+    assert (told["ok"], told["hosts"][0]["state"]) == (True, "maintenance until 2999-12-01")
+    (tmp_path / "config.ini").write_text(CONFIG)
+    done = gpumon("check", "-c", tmp_path / "config.ini")
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[-1] == "2 hosts: 0 ok, 1 failed, 1 failed (not in use)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -64,7 +64,10 @@ def test_a_job_has_its_owner_its_gpus_and_its_end() -> None:
         (on("gpu1", "gpu:a100:1(IDX:0),gpu:v100:2(IDX:1-2)"), (JobGpus("gpu1", 3, (0, 1, 2)),)),
         (on("gpu1", "gpu(IDX:2,4)", "GRES_IDX"), (JobGpus("gpu1", 2, (2, 4)),)),
         (on("gpu1", "gpu:2(IDX:0,3)"), (JobGpus("gpu1", 2, (0, 3)),)),
-        (on("gpu1", "gpu:1g.10gb:1(IDX:5),shard:2(IDX:0)"), (JobGpus("gpu1", 1, (5,)),)),
+        (on("gpu1", "gpu:1g.10gb:1(IDX:5),shard:2(IDX:0)"), (JobGpus("gpu1", 1, (5,), (0,)),)),
+        (on("gpu1", "shard:a100:3(IDX:1)"), (JobGpus("gpu1", 0, (), (1,)),)),
+        (on("gpu1", "mps:50(IDX:0)"), (JobGpus("gpu1", 0, (), (0,)),)),
+        (on("gpu1", "shard:2(0/4,2/4)"), (JobGpus("gpu1", 0),)),
         (on("gpu1", "gpu:a100:2(IDX:N/A)"), (JobGpus("gpu1", 2),)),
         (on("gpu1,gpu[3-4]", "gpu:1(IDX:0)"), tuple(JobGpus(n, 1, (0,)) for n in ("gpu1", "gpu3", "gpu4"))),
     ],
@@ -440,6 +443,91 @@ def test_a_hidden_job_with_a_process_is_counted_once(tmp_path: Path) -> None:
     assert (allocated(found), states(found)) == ([(YES, None), (NO, None)], [State.BUSY, State.FREE])
 
 
+LATER = ENDS + timedelta(hours=2)
+LATER_TEXT = "2025-11-14T16:30:00"
+
+
+def shared_by(*numbers: int, index: int = 0) -> Gpu:
+    return busy_gpu(index, processes=tuple(process(job=f"slurm:{number}") for number in numbers))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "used", "card", "told"),
+    [
+        pytest.param(
+            [job(7, on("gpu2", "shard:2(IDX:0)")), job(8, on("gpu2", "shard:2(IDX:0)"), end=LATER_TEXT)],
+            "gpu:0(IDX:N/A),shard:4(IDX:0)",
+            shared_by(7, 8),
+            ("8", LATER),
+            id="two-shards-both-seen",
+        ),
+        pytest.param(
+            [job(7, on("gpu2", "shard:2(IDX:0)")), job(8, on("gpu2", "shard:2(IDX:0)"), end=LATER_TEXT)],
+            "gpu:0(IDX:N/A),shard:4(IDX:0)",
+            shared_by(7),
+            ("8", LATER),
+            id="two-shards-one-without-a-process",
+        ),
+        pytest.param(
+            [job(7, on("gpu2", "mps:50(IDX:0)")), job(8, on("gpu2", "mps:50(IDX:0)"), end="Unknown")],
+            "gpu:0(IDX:N/A),mps:100(IDX:0)",
+            shared_by(7, 8),
+            ("8", None),
+            id="an-end-that-is-not-known-is-the-last",
+        ),
+        pytest.param(
+            [job(7, on("gpu2", "shard:2(IDX:0)")), job(8, on("gpu2", "shard:2(IDX:1)"), end=LATER_TEXT)],
+            "gpu:0(IDX:N/A),shard:4(IDX:0-1)",
+            shared_by(7),
+            ("7", ENDS),
+            id="a-shard-of-another-gpu-does-not-count",
+        ),
+        pytest.param(
+            [job(7, on("gpu2", "gpu:1(IDX:0)")), job(8, on("gpu2", "gpu:1(IDX:0)"), end=LATER_TEXT)],
+            "gpu:1(IDX:0)",
+            gpu(0),
+            ("8", LATER),
+            id="one-index-and-no-process",
+        ),
+        pytest.param(
+            [job(7, on("gpu2", "gpu:1(IDX:0)")), job(8, on("gpu2", "gpu:1(IDX:0)"), state="SUSPENDED")],
+            "gpu:1(IDX:0)",
+            shared_by(7),
+            ("8", None),
+            id="a-suspended-job-has-it-too",
+        ),
+        pytest.param(
+            [job(7, on("gpu2", "shard:2(IDX:3)")), job(8, on("gpu2", "shard:2(IDX:3)"), end=LATER_TEXT)],
+            "gpu:0(IDX:N/A),shard:4(IDX:3)",
+            shared_by(7),
+            ("8", LATER),
+            id="slurm-counts-otherwise",
+        ),
+        pytest.param(
+            [job(7, on("gpu2", "gpu:1(IDX:0)"))],
+            "gpu:1(IDX:0)",
+            shared_by(7, 99),
+            ("7", None),
+            id="the-other-job-is-hidden",
+        ),
+    ],
+)
+def test_a_gpu_that_jobs_share_is_free_when_the_last_of_them_ends(
+    tmp_path: Path, jobs: list[str], used: str, card: Gpu, told: tuple[str, datetime | None]
+) -> None:
+    for order in (jobs, jobs[::-1]):
+        slurm = read("\n".join(order), node("gpu2", used, "MIXED"))
+        found = joined(configured(tmp_path), slurm, a_reading("gpu2", [card, gpu(1)]))["gpu2"]
+        given = found.gpus[0].allocation
+        assert (given.allocated, given.job, given.ends_at) == (YES, *told)
+
+
+def test_a_gpu_of_which_parts_are_given_out_is_not_called_free(tmp_path: Path) -> None:
+    slurm = read(job(7, on("gpu2", "shard:2(IDX:0)")), node("gpu2", "gpu:0(IDX:N/A),shard:2(IDX:0)", "MIXED"))
+    found = joined(configured(tmp_path), slurm, a_reading("gpu2", [gpu(0), gpu(1)]))["gpu2"]
+    assert states(found) == [State.UNKNOWN, State.UNKNOWN]
+
+
 def test_an_idle_node_that_reports_nothing_in_use_has_free_gpus(tmp_path: Path) -> None:
     found = joined(configured(tmp_path), read("", node("gpu2", "(null)")), a_reading("gpu2", [gpu(0)]))[
         "gpu2"
@@ -587,6 +675,12 @@ def test_what_is_wrong_with_the_section_is_named(tmp_path: Path, text: str, prob
     with pytest.raises(ConfigError) as raised:
         configured(tmp_path, text + SETUP if text.startswith("slurm =") else SETUP + text)
     assert any(line.startswith(problem) for line in raised.value.problems), raised.value.problems
+
+
+def test_a_host_that_is_no_name_is_one_problem(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        configured(tmp_path, SETUP + "[slurm]\nhost = 3\n")
+    assert len(error.value.problems) == 1
 
 
 # Groups of ClusterShell

@@ -57,6 +57,7 @@ from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal import reports
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
+from gpumon_static.terminal.show import survey_of as shown_survey
 from gpumon_static.terminal.supply import supply_report
 from gpumon_static.terminal.top_view import View, frame
 from tests.browser import OpenPage
@@ -112,6 +113,16 @@ def test_by_when_enough_gpus_of_a_host_are_free() -> None:
         f"3 x A100 80G on vision-01 by {at(90)} at the latest (the jobs of user3, user4 end)"
     ]
     assert words(Wanted(4), *lab) == []
+
+
+def test_gpus_of_two_vendors_are_not_added_up() -> None:
+    amd = replace(works(1, minutes=30), vendor="amd", name="AMD Instinct MI300X")
+    lab = [a_reading("a", [gpu(0), amd, works(2, minutes=90)])]
+    assert words(Wanted(2), *lab) == [f"2 x A100 80G on a by {at(90)} at the latest (the job of user3 ends)"]
+    assert words(Wanted(1, vendor="amd"), *lab) == [
+        f"1 x MI300X on a by {at(30)} at the latest (the job of user3 ends)"
+    ]
+    assert words(Wanted(3), *lab) == words(Wanted(2, vendor="amd"), *lab) == []
 
 
 def test_the_earliest_host_comes_first() -> None:
@@ -519,6 +530,9 @@ def test_the_picker_gives_the_same_times_and_slurms_options(open_page: OpenPage)
         a_reading("c", [works(0, minutes=1)], node=replace(NODE, takes_jobs=False)),
         a_reading("d", [works(0, minutes=2), gpu(1)], node=replace(NODE, kind=None, node="d1")),
         a_reading("e", [replace(works(0, minutes=3), faults=(Fault("ecc-errors"),))], node=NODE),
+        a_reading(
+            "f", [replace(works(0, minutes=4), vendor="amd"), works(1, minutes=5), works(2, minutes=95)]
+        ),
     ]
     page = page_of(*lab)
     setup = config(*(host_config(one.host, run="slurm") for one in lab))
@@ -691,6 +705,16 @@ def test_a_job_on_whose_gpu_only_others_are_seen_has_that_gpu() -> None:
     ]
     (job,) = find_jobs(build_survey(lab, config("n1"), NOW)).all
     assert (job.id, len(job.places), job.unused, job.utilization) == ("slurm:7", 1, (), 97)
+
+
+def test_where_there_is_no_room_the_end_of_a_job_is_shown_in_the_place_of_its_run_time() -> None:
+    ends = NOW + timedelta(hours=2)
+    card = replace(busy_gpu(0), allocation=Allocation(Allocated.YES, "7", None, "alice", None, ends))
+    survey = shown_survey([a_reading("a", [card])], config("a"), NOW)
+    full = f"alice 3 h, ends by {ends.astimezone():%d %b %H:%M}"
+    for width, who in ((200, full), (66, f"alice until {ends.astimezone():%H:%M}")):
+        line = list(table(survey, Choice(), Look(), width))[1].plain
+        assert line.endswith(f"%  {who}"), line
 
 
 @pytest.mark.parametrize(("names", "who"), [(True, "user3"), (False, "a job")])

@@ -116,7 +116,7 @@ HEADER = ",".join(CONTRACT) + "\n"
         (b"", "is empty"),
         (b"\n\n", "is empty"),
         (b"date,price\n2020,3\n", "is not a file of gpumon-static"),
-        (b"\xff\xfe\x00", "cannot read"),
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
         (HEADER.encode() + b"2025-01-01T00:00:00Z,a,o", "is cut off in its last line"),
         (HEADER.encode() + b"2025-01-01T00:00:00Z,a,ok\n", "line 2 has 3 columns, not 25"),
         (HEADER.encode() + b'2025-01-01T00:00:00Z,"a,ok\n', "is damaged"),

@@ -310,10 +310,7 @@ def test_a_host_that_is_not_asked_is_not_waited_for(state: str) -> None:
 def test_a_frame_fills_the_screen_exactly() -> None:
     lines = drawn(view())
     assert len(lines) == 20
-    assert (
-        lines[0]
-        == "2 of 3 GPUs free · memory 17% · utilization 32% · 1 of 3 hosts failed · 1 not answered yet"
-    )
+    assert lines[0] == "2 of 3 GPUs free · utilization 32% · 1 of 3 hosts failed · 1 not answered yet"
     assert lines[3:9] == [
         "Host  GPU  Model     Memory GiB  Mem  Util  Who",
         "n1    all            40.0 / 160  25%   48%  1 of 2 free",
@@ -324,6 +321,33 @@ def test_a_frame_fills_the_screen_exactly() -> None:
     ]
     assert lines[9] == "n3  timeout: no answer within 10 s"
     assert lines[-1].startswith("q quit")
+
+
+HEADS = {
+    16: ("2 of 3 GPUs free", "every 5 s", "q quit  / filter"),
+    40: (
+        "2 of 3 GPUs free · 1 of 3 hosts failed",
+        "14:33:00 UTC  every 5 s  sorted by host",
+        "q quit  / filter  n u m c w f sort",
+    ),
+    60: (
+        "2 of 3 GPUs free · 1 of 3 hosts failed · 1 not answered yet",
+        "14:33:00 UTC  every 5 s  sorted by host",
+        "q quit  space pause  / filter  n u m c w f sort  p processes",
+    ),
+    200: (
+        "2 of 3 GPUs free · memory 17% · utilization 32% · 1 of 3 hosts failed · 1 not answered yet",
+        "14:33:00 UTC  every 5 s  sorted by host",
+        "q quit  space pause  / filter  n u m c w f sort  p processes  d details  ↑↓",
+    ),
+}
+
+
+@pytest.mark.parametrize("width", HEADS)
+def test_a_narrow_screen_leaves_out_whole_parts_of_a_line(width: int) -> None:
+    lines = drawn(view(), width=width)
+    clock = HEADS[width][1].replace("14:33:00 UTC", f"{NOW.astimezone():%H:%M:%S %Z}")
+    assert (lines[0], lines[1], lines[-1]) == (HEADS[width][0], clock, HEADS[width][2])
 
 
 def test_before_the_first_answer_it_says_that_it_asks() -> None:

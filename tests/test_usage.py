@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from gpumon_static.commands import exits
+from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.store import snapshot
-from tests.builders import gpu, reading
+from tests.builders import NOW, gpu, reading
+from tests.command import PROGRAM
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -93,3 +98,96 @@ def test_a_log_without_one_good_line_is_a_failure_that_changes_nothing(run: Run,
         assert (status, out) == (1, "")
         assert "rntop.log has no line of rntop's log: nothing was added" in err
     assert len(run("history", "users")[1].splitlines()) == 1
+
+
+def fill(lab: Path, *, with_page: bool = True) -> None:
+    """One host, which is this one, so that a fetch asks nothing else."""
+    (lab / "config.ini").write_text("[common]\nhosts = ['localhost']\n")
+    config = config_file.load(lab / "config.ini")
+    snapshot.write(config.csv_path, [reading("localhost", [gpu()])])
+    if with_page:
+        render(config, NOW)
+
+
+CLOSED = (
+    "show >&-",
+    "free --old >&-",
+    "fetch -q >&-",
+    "fetch 2>&-",
+    "fetch <&- >&- 2>&-",
+    "render <&- >&- 2>&-",
+)
+
+
+def test_closed_streams_are_no_error_and_no_file_gets_what_is_printed(lab: Path) -> None:
+    fill(lab)
+    for line in CLOSED:
+        done = subprocess.run(
+            f"{shlex.join(PROGRAM)} {line}", shell=True, cwd=lab, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), line
+    assert snapshot.read(lab / "data/load_data.csv")
+
+
+def test_a_full_disk_behind_what_is_printed_is_one_line(lab: Path) -> None:
+    fill(lab)
+    for program in (
+        shlex.join(PROGRAM) + " show",
+        shlex.join(PROGRAM) + " free --old",
+        f"{sys.executable} site/gpufree --old",
+    ):
+        done = subprocess.run(
+            f"{program} >/dev/full", shell=True, cwd=lab, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert "cannot write what it prints: no space left on device" in done.stderr.lower()
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_gpufree_with_nowhere_to_print_is_quiet(lab: Path) -> None:
+    fill(lab)
+    for rest, status in ((">&-", 0), ("| true; exit ${PIPESTATUS[0]}", 141)):
+        line = f"{sys.executable} site/gpufree --old --json {rest}"
+        done = subprocess.run(["bash", "-c", line], cwd=lab, capture_output=True, text=True, check=False)
+        # A reader may be gone before or after the line is written.
+        assert done.returncode in (0, status), line
+        assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "broken", "told"),
+    [
+        ("fetch", "data", "cannot open the lock {lab}/data/fetch.lock: {lab}/data is not a directory"),
+        ("render", "site", "cannot write {lab}/site/gpus.json: {lab}/site is not a directory"),
+        (
+            "free",
+            None,
+            "cannot read {lab}/site: No such file or directory; `gpumon-static render` writes",
+        ),
+        (
+            "show",
+            "data/load_data.csv",
+            "{lab}/data/load_data.csv is not UTF-8 text; run `gpumon-static fetch`",
+        ),
+    ],
+)
+def test_what_is_in_the_way_is_named(run: Run, lab: Path, line: str, broken: str | None, told: str) -> None:
+    fill(lab, with_page=False)
+    if broken == "data":
+        shutil.rmtree(lab / "data")
+    if broken:
+        (lab / broken).write_bytes(b"\xff not ours")
+    status, out, err = run(*line.split())
+    assert (status, out) == (1, "")
+    assert told.format(lab=lab) in err
+    if broken:
+        assert (lab / broken).read_bytes() == b"\xff not ours"
+
+
+def test_quiet_is_about_hosts_and_not_about_our_own_files(run: Run, lab: Path) -> None:
+    fill(lab, with_page=False)
+    (lab / "data/history.db").write_bytes(b"no database" * 1000)
+    status, _, err = run("fetch", "-q")
+    assert status == 0
+    assert "and a new one begins" in err
+    assert "localhost" not in err

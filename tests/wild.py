@@ -218,7 +218,7 @@ any_answers = st.builds(
             name=maybe(any_texts),
             started_at=maybe(any_times),
             ends_at=maybe(any_times),
-            gpus=some(st.builds(JobGpus, any_texts, any_wholes, some(any_wholes))),
+            gpus=some(st.builds(JobGpus, any_texts, any_wholes, some(any_wholes), some(any_wholes))),
             partition=maybe(any_texts),
             account=maybe(any_texts),
         )

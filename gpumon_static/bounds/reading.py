@@ -259,7 +259,7 @@ def _kind_key(waiting: Waiting) -> Hashable | None:
 
 def _with_indexes(gpus: JobGpus) -> JobGpus:
     """Without its numbers where one of them cannot be."""
-    return gpus if all(map(INDEX.takes, gpus.indexes)) else replace(gpus, indexes=())
+    return gpus if all(map(INDEX.takes, gpus.indexes + gpus.parts)) else replace(gpus, indexes=(), parts=())
 
 
 def _short(value: float) -> str:

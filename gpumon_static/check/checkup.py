@@ -23,10 +23,17 @@ class HostCheck:
     seconds: float | None = None
     status: str | None = None
     """The status that fetch would report; None while the host is being asked."""
+    state: str = ""
+    """Of a host that is not in use: "maintenance until 2026-12-01"."""
 
     @property
     def mark(self) -> Mark:
         return worst(self.findings) if self.status else Mark.UNTRIED
+
+    @property
+    def is_failure(self) -> bool:
+        """As for fetch, a host that is not in use may fail."""
+        return self.mark is Mark.FAILED and not self.state
 
 
 @dataclass(frozen=True)
@@ -37,9 +44,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        return worst(self.surroundings) is not Mark.FAILED and all(
-            h.mark is not Mark.FAILED for h in self.hosts
-        )
+        return worst(self.surroundings) is not Mark.FAILED and not any(h.is_failure for h in self.hosts)
 
     def to_json(self) -> str:
         return json.dumps({"ok": self.ok} | asdict(self), indent=2)
@@ -86,4 +91,5 @@ class Checkup:
         in_order = tuple(findings.get(step, Finding(step, Mark.UNTRIED)) for step in Step)
         if reading is None:
             return HostCheck(host.name, in_order)
-        return HostCheck(host.name, in_order, reading.fetch_seconds, reading.status)
+        state = host.state_words(reading.fetched_at)
+        return HostCheck(host.name, in_order, reading.fetch_seconds, reading.status, state)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import click
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.live import Live
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +28,9 @@ SIGNS = {
     Mark.FAILED: ("✗", "bold red"),
     Mark.UNTRIED: ("·", "dim"),
 }
+WIDE = 10_000
+FORMS = ((True, True), (False, True), (False, False))
+"""Of the table, the widest first: with the words on the GPUs, with the time."""
 WORDS = {Mark.OK: "ok", Mark.WARNING: "warning", Mark.FAILED: "FAILED", Mark.UNTRIED: "-"}
 
 
@@ -53,12 +58,12 @@ def run_check(
 def _around(
     config: Config, hosts: Sequence[HostConfig], clock: Clock, try_render: TryRender | None
 ) -> tuple[Finding, ...]:
-    return (*look(config, hosts, try_render), *look_at_slurm(config, clock))
+    return (*look(config, hosts, try_render, now=clock()), *look_at_slurm(config, clock))
 
 
 def live(console: Console, so_far: Callable[[], Sequence[HostCheck]]) -> Live:
     return Live(
-        get_renderable=lambda: table(so_far()),
+        get_renderable=lambda: table(so_far(), console),
         console=console,
         refresh_per_second=4,
         transient=True,
@@ -67,21 +72,33 @@ def live(console: Console, so_far: Callable[[], Sequence[HostCheck]]) -> Live:
 
 
 def show(console: Console, report: CheckReport) -> None:
-    console.print(table(report.hosts))
+    console.print(table(report.hosts, console))
     for line in plain_lines(report, only_trouble=len(report.hosts) > 1):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def table(hosts: Sequence[HostCheck]) -> Table:
-    shown = Table(box=None, padding=(0, 1), header_style="bold")
+def table(hosts: Sequence[HostCheck], console: Console) -> Table:
+    """As much of it as a terminal has room for in one line per host."""
+    # Measured for a terminal that has room for everything: else nothing is wider than the terminal.
+    wide = console.options.update_width(WIDE)
+    *wider, narrow = (_table(hosts, with_words=words, with_time=time) for words, time in FORMS)
+    fitting = (form for form in wider if Measurement.get(console, wide, form).maximum <= console.width)
+    return next(fitting, narrow)
+
+
+def _table(hosts: Sequence[HostCheck], *, with_words: bool, with_time: bool) -> Table:
+    shown = Table(box=None, padding=(0, 2, 0, 0) if with_words else (0, 1, 0, 0), header_style="bold")
     shown.add_column("host", no_wrap=True)
     for step in Step:
-        shown.add_column(_word(step), justify="center" if step is not Step.GPUS else "left")
-    shown.add_column("time", justify="right")
+        justify: JustifyMethod = "left" if step is Step.GPUS and with_words else "center"
+        shown.add_column(_word(step), justify=justify, no_wrap=True)
+    if with_time:
+        shown.add_column("time", justify="right", no_wrap=True)
     for host in hosts:
         seconds = f"{host.seconds:.1f} s" if host.seconds is not None else ""
         name = Text(host.host, style=SIGNS[host.mark][1] if host.mark is not Mark.UNTRIED else "")
-        shown.add_row(name, *(_cell(finding) for finding in host.findings), seconds)
+        cells = [_cell(finding, with_words=with_words) for finding in host.findings]
+        shown.add_row(name, *cells, *([seconds] if with_time else []))
     return shown
 
 
@@ -89,10 +106,11 @@ def _word(step: str) -> str:
     return "GPUs" if step == Step.GPUS else step
 
 
-def _cell(finding: Finding) -> Text:
+def _cell(finding: Finding, *, with_words: bool) -> Text:
     sign, style = SIGNS[finding.mark]
     # The one column whose words matter more than its sign.
-    words = f" {finding.told}" if finding.step == Step.GPUS and finding.mark is Mark.OK else ""
+    is_told = with_words and finding.step == Step.GPUS and finding.mark is Mark.OK
+    words = f" {finding.told}" if is_told else ""
     return Text(sign, style=style).append(words, style="")
 
 
@@ -113,7 +131,7 @@ def plain_lines(report: CheckReport, *, only_trouble: bool = False) -> Iterator[
 
 def _host_lines(host: HostCheck, width: int) -> Iterator[str]:
     seconds = f"{host.seconds:.1f} s" if host.seconds is not None else ""
-    yield f"{host.host:{width}}{WORDS[host.mark]:9}{seconds}"
+    yield f"{host.host:{width}}{WORDS[host.mark]:9}{', '.join(filter(None, (seconds, host.state)))}"
     for finding in host.findings:
         if finding.mark is not Mark.UNTRIED:
             word = "" if finding.mark is Mark.OK else f"{WORDS[finding.mark]}: "
@@ -134,10 +152,13 @@ def _next(finding: Finding, width: int) -> Iterator[str]:
 
 
 def _summary(report: CheckReport) -> str:
-    failed = sum(host.mark is Mark.FAILED for host in report.hosts)
-    warned = sum(host.mark is Mark.WARNING for host in report.hosts)
-    good = len(report.hosts) - failed - warned
-    parts = [f"{good} ok"] + [
-        f"{n} {word}" for n, word in ((warned, "with a warning"), (failed, "failed")) if n
-    ]
+    marks = Counter(host.mark for host in report.hosts)
+    failed = sum(host.is_failure for host in report.hosts)
+    told = {
+        "with a warning": marks[Mark.WARNING],
+        "failed": failed,
+        "failed (not in use)": marks[Mark.FAILED] - failed,
+    }
+    good = len(report.hosts) - sum(told.values())
+    parts = [f"{good} ok", *(f"{n} {words}" for words, n in told.items() if n)]
     return f"{count(len(report.hosts), 'host')}: {', '.join(parts)}"

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from gpumon_static.check.cluster import look_at_cluster
@@ -29,19 +30,18 @@ NARROW_MB = 1000
 
 
 def look(
-    config: Config, hosts: Sequence[HostConfig], try_render: TryRender | None = None
+    config: Config, hosts: Sequence[HostConfig], try_render: TryRender | None = None, *, now: datetime
 ) -> tuple[Finding, ...]:
     """`try_render`: renders all pages and writes nothing."""
-    return tuple(_findings(config, hosts, try_render))
+    return tuple(_findings(config, hosts, try_render, now))
 
 
-def _findings(config: Config, hosts: Sequence[HostConfig], try_render: TryRender | None) -> Iterator[Finding]:
+def _findings(
+    config: Config, hosts: Sequence[HostConfig], try_render: TryRender | None, now: datetime
+) -> Iterator[Finding]:
     too_long = budget_warning(config, hosts)
-    hosts_named = count(len(config.hosts), "host")
-    away = [f"{host.name} ({host.state})" for host in config.hosts if host.state and host not in hosts]
-    hosts_named += f"; not asked: {clip(', '.join(away), MOST_LETTERS)}" if away else ""
     mark = Mark.WARNING if too_long else Mark.OK
-    yield Finding("config", mark, f"{config.path}: {too_long or hosts_named}")
+    yield Finding("config", mark, f"{config.path}: {too_long or _named(config, hosts, now)}")
     yield _directory("data", config.paths.data)
     yield from _open_to_others(config)
     yield _directory("site", config.paths.site)
@@ -65,6 +65,13 @@ def _findings(config: Config, hosts: Sequence[HostConfig], try_render: TryRender
     if any(h.transport == "openssh" for h in hosts) and not shutil.which("ssh"):
         wanted = ("install the package openssh-client",)
         yield Finding("ssh", Mark.FAILED, 'transport = "openssh", and there is no ssh on the PATH', wanted)
+
+
+def _named(config: Config, hosts: Sequence[HostConfig], now: datetime) -> str:
+    """4 hosts; fetch does not ask new (planned)."""
+    away = [f"{h.name} ({h.state})" for h in config.hosts if not h.is_asked(now) and h not in hosts]
+    told = f"; fetch does not ask {clip(', '.join(away), MOST_LETTERS)}" if away else ""
+    return count(len(config.hosts), "host") + told
 
 
 def _open_files(config: Config) -> Iterator[Finding]:

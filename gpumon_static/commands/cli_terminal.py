@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpumon_static.bounds.vendors import VENDORS
 from gpumon_static.commands.options import command, config_option, exclusive, load_config, now
 from gpumon_static.terminal.amounts import parse_memory
 from gpumon_static.times import parse_duration
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config, HostConfig
-    from gpumon_static.survey.offers import Offer
     from gpumon_static.terminal.source import Source
 
 NO_CONFIG = "; or name the page: --from https://lab.example/gpu-monitor/, or that in $GPUMON_URL"
+NO_PAGE = "`gpumon-static render` writes the page; or name another: --from https://lab.example/gpu-monitor/"
 UNIT_NAMES = ("mib", "gib", "mb", "gb")
 
 
@@ -177,6 +178,7 @@ def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--memory", metavar="SIZE", callback=_memory_mib, help="Free on each, such as 40G."),
         click.option("--model", metavar="TEXT", help="GPU name contains, such as A100."),
+        click.option("--vendor", type=click.Choice(list(VENDORS)), help="GPUs of this vendor only."),
         click.option(
             "--from",
             "address",
@@ -201,6 +203,7 @@ def free(
     number: int,
     memory: float,
     model: str | None,
+    vendor: str | None,
     address: str | None,
     most: int,
     plain: bool,
@@ -218,23 +221,16 @@ def free(
     gpumon-static free -n 2 --model A100 --when         # and if none are free: by when
     gpumon-static free --from https://lab.example/gpus/
     export GPUMON_URL=https://lab.example/gpus/         # then just: gpumon-static free
-    read host devices < <(gpumon-static free --plain --most 1)
+    read host devices < <(gpumon-static free --plain --most 1 --vendor nvidia)
     """
     from gpumon_static.survey.offers import Wanted
-    from gpumon_static.terminal import free as terminal
+    from gpumon_static.terminal.free import answer
 
     exclusive(plain=plain, json=as_json)
-    wanted = Wanted(number, memory, model)
-    at = now()
-    found, document = terminal.find(_source(address, config_path), wanted, at, use_old=old)
-    if found and not when:
-        _print_offers(found[:most], plain, as_json)
-        return
-    expected = terminal.look_ahead(document, wanted, at) if when else []
-    if not expected:
-        raise terminal.no_place(document, wanted, at, asks_when=when)
-    shown = expected[:most]
-    click.echo(terminal.when_json(shown) if as_json else "\n".join(terminal.when_lines(shown, at)))
+    exclusive(plain=plain, when=when)
+    wanted, form = Wanted(number, memory, model, vendor), _form(plain, as_json)
+    source = _source(address, config_path)
+    click.echo(answer(source, wanted, now(), most=most, form=form, use_old=old, when=when))
 
 
 @command
@@ -245,6 +241,7 @@ def wait(
     number: int,
     memory: float,
     model: str | None,
+    vendor: str | None,
     address: str | None,
     most: int,
     plain: bool,
@@ -265,25 +262,25 @@ def wait(
     exclusive(plain=plain, json=as_json)
     found = terminal.wait(
         _source(address, config_path),
-        Wanted(number, memory, model),
+        Wanted(number, memory, model, vendor),
         timeout,
         clock=now,
         say=lambda line: click.echo(f"gpumon-static: {line}", err=True),
     )
-    _print_offers(found[:most], plain, as_json)
+    click.echo(terminal.text(found[:most], _form(plain, as_json)))
 
 
 def _source(address: str | None, config_path: Path | None) -> Source:
     from gpumon_static.terminal.source import Source
 
     named = address or (None if config_path else os.environ.get("GPUMON_URL"))
-    return Source(named or str(load_config(config_path, instead=NO_CONFIG).paths.site))
+    if named:
+        return Source(named)
+    return Source(str(load_config(config_path, instead=NO_CONFIG).paths.site), NO_PAGE)
 
 
-def _print_offers(found: Sequence[Offer], plain: bool, as_json: bool) -> None:
-    from gpumon_static.terminal.free import text
-
-    click.echo(text(found, "json" if as_json else "plain" if plain else None))
+def _form(plain: bool, as_json: bool) -> str | None:
+    return "json" if as_json else "plain" if plain else None
 
 
 COMMANDS = (show, top, free, wait)

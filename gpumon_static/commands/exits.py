@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ TIDY_S = 1.5
 """Seconds in which an interrupted command may close what it has open."""
 IMPORT_S, MOST_WAITS = 0.02, 50
 """An import is waited for, a second in all: one from a dead file server may never end."""
+NO_ROOM = "cannot write what it prints: no space left on device"
 COMPLETION = "_GPUMON_STATIC_COMPLETE"
 
 
@@ -115,6 +117,10 @@ def _explained(error: BaseException, context: dict[str, Any]) -> int:
             # The reader of the pipe is gone, as with `| head`; what is still to be flushed is discarded.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE_EXIT
+        case OSError(errno=errno.ENOSPC, filename=None):
+            # Errors of files have their names; this is what was printed, into a file or a full /dev/full.
+            _say(NO_ROOM, context)
+            return 1
     _say(f"unexpected {type(error).__name__}: {error} (--debug shows where)", context)
     return 1
 

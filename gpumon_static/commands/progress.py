@@ -57,8 +57,8 @@ class FetchReport:
             self._bar.update(self._task, advance=1, failed=self._failed)
 
     def say(self, line: str) -> None:
-        if not self._quiet:
-            self._print(f"gpumon-static: {line}")
+        """What is wrong with the collector's own files, which --quiet does not hide."""
+        self._print(f"gpumon-static: {line}")
 
     def _line(self, reading: HostReading) -> str | None:
         if self._quiet or reading.host in self._excused:

@@ -299,6 +299,11 @@ class HostConfig:
         is_over = self.until is not None and now.astimezone().date() >= self.until
         return None if is_over else self.state
 
+    def state_words(self, now: datetime) -> str:
+        """`maintenance until 2026-12-01`; empty for a host that is in use."""
+        state = self.state_at(now)
+        return f"{state}{f' until {self.until}' if self.until else ''}" if state else ""
+
     def is_asked(self, now: datetime) -> bool:
         return self.state_at(now) not in NOT_ASKED
 

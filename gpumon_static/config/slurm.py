@@ -22,7 +22,7 @@ def slurm_sections(table: Any, read: ReadSection, problems: list[str]) -> list[S
     for position, one in enumerate(tables, start=1):
         where = "slurm" if is_one else f"slurm {position}"
         section = read(where, SlurmConfig, one)
-        if section.host is None:
+        if section.host is None and not (isinstance(one, Mapping) and "host" in one):
             problems.append(f"{where}.host: missing; it is the host that has scontrol")
         elif not is_one and not section.hosts:
             problems.append(

@@ -75,8 +75,10 @@ def _text(path: Path) -> str:
         raise GpumonError(f"no data yet: {path} does not exist; run `gpumon-static fetch` first") from None
     except PermissionError:
         raise GpumonError(f"cannot read {path}: {NOT_FOR_OTHERS}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise GpumonError(f"cannot read {path}: {error}") from error
+    except UnicodeDecodeError:
+        raise GpumonError(f"{path} is not UTF-8 text; run `gpumon-static fetch`") from None
+    except OSError as error:
+        raise GpumonError(f"cannot read {path}: {error.strerror}") from error
     if not text.strip():
         raise GpumonError(f"{path} is empty; run `gpumon-static fetch`")
     missing = [name for name in CONTRACT if name not in text.splitlines()[0].split(",")]

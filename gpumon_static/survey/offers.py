@@ -25,7 +25,7 @@ GB_IN_MIB = 1000**3 / 1024**2
 _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HOST = re.compile(r"[\w.:%][\w.:%-]*")
 
-IsModel = Callable[["Offered"], bool]
+IsWanted = Callable[["Offered"], bool]
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,12 @@ class Wanted:
     count: int = 1
     memory_mib: float = 0.0
     model: str | None = None
+    vendor: str | None = None
+    """A name of bounds/vendors.py; None: of any."""
 
     def __str__(self) -> str:
-        model = f" {plain(self.model)}" if self.model else ""
+        model = f" {vendor_of(self.vendor).word}" if self.vendor else ""
+        model += f" {plain(self.model)}" if self.model else ""
         gpus = f"1 free{model} GPU" if self.count == 1 else f"{self.count} free{model} GPUs"
         memory = f" with {self.memory_mib / GB_IN_MIB:.0f} GB" if self.memory_mib else ""
         return gpus + memory
@@ -55,8 +58,13 @@ class Offered:
     is_slice: bool
     is_offered: bool
     """As `survey.Place` has it."""
-    environment: str
-    """What stands before the devices, and differs by vendor. A program can use GPUs of one vendor only."""
+    vendor: str
+    """A program can use GPUs of one vendor only."""
+
+    @property
+    def environment(self) -> str:
+        """What stands before the devices."""
+        return vendor_of(self.vendor).environment
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) ->
         for host in document["hosts"]
         if host["status"] == "ok" and _HOST.fullmatch(host["name"])
     ]
-    is_wanted = model_matcher(wanted.model, (place.model for _, places in listed for place in places))
+    is_wanted = matcher(wanted, (place.model for _, places in listed for place in places))
     found = [
         _offer(host, places, wanted, is_wanted)
         for host, places in listed
@@ -107,7 +115,13 @@ def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) ->
     return sorted((offer for offer in found if offer), key=lambda offer: _rank(offer, wanted))
 
 
-def model_matcher(wanted: str | None, models: Iterable[str]) -> IsModel:
+def matcher(wanted: Wanted, models: Iterable[str]) -> IsWanted:
+    """Whether a GPU is of the model and the vendor that are asked for. `models`: those of the lab."""
+    is_wanted = _model_matcher(wanted.model, models)
+    return lambda place: wanted.vendor in (None, place.vendor) and is_wanted(place)
+
+
+def _model_matcher(wanted: str | None, models: Iterable[str]) -> IsWanted:
     """The whole name of a model of the lab means just that model; other text is looked for in the names."""
     if not wanted:
         return lambda _: True
@@ -161,7 +175,7 @@ def _size(place: Offered, wanted: Wanted) -> tuple[bool, float]:
 
 
 def _offer(
-    host: Mapping[str, Any], places: Iterable[Offered], wanted: Wanted, is_wanted: IsModel
+    host: Mapping[str, Any], places: Iterable[Offered], wanted: Wanted, is_wanted: IsWanted
 ) -> Offer | None:
     fitting = _of_one_vendor([p for p in places if _fits(p, wanted) and is_wanted(p)], wanted)
     if fitting is None:
@@ -205,12 +219,16 @@ def _fits(place: Offered, wanted: Wanted) -> bool:
     return not wanted.memory_mib or (place.free_mib is not None and place.free_mib >= wanted.memory_mib)
 
 
+def by_vendor(places: Iterable[Offered]) -> Iterable[list[Offered]]:
+    vendors: dict[str, list[Offered]] = {}
+    for place in places:
+        vendors.setdefault(place.vendor, []).append(place)
+    return vendors.values()
+
+
 def _of_one_vendor(fitting: Iterable[Offered], wanted: Wanted) -> list[Offered] | None:
     """Those of the vendor that has enough of them; of several, the one whose smallest is the smallest."""
-    vendors: dict[str, list[Offered]] = {}
-    for place in fitting:
-        vendors.setdefault(place.environment, []).append(place)
-    enough = [places for places in vendors.values() if len(places) >= wanted.count]
+    enough = [places for places in by_vendor(fitting) if len(places) >= wanted.count]
     return min(enough, key=lambda places: _size(_pick(places, wanted)[0], wanted), default=None)
 
 
@@ -243,18 +261,18 @@ def offered_places(gpus: Iterable[Mapping[str, Any]]) -> Iterable[Offered]:
         model, name = plain(gpu["model"]), gpu["name"] or ""
         number = str(int(gpu["index"]))
         # Files of release 0.1.0 have neither vendor nor device.
-        environment = vendor_of(gpu.get("vendor")).environment
+        vendor = vendor_of(gpu.get("vendor")).name
         if not gpu["slices"]:
             own = str(gpu.get("device") or "")
             device = own if NUMBERS.fullmatch(own) else number
             can_run = gpu["is_usable"] and is_well
-            yield Offered(device, number, model, (model, name), *_memory(gpu), False, can_run, environment)
+            yield Offered(device, number, model, (model, name), *_memory(gpu), False, can_run, vendor)
         for cut in gpu["slices"]:
             uuid = cut["uuid"] or ""
             index = f"{number}:{int(cut['index'])}"
             whole = f"{clip(plain(cut['profile'] or 'MIG'), PROFILE_LETTERS)} {model}"
             can_run = cut["is_usable"] and is_well and bool(DEVICE.fullmatch(uuid))
-            yield Offered(uuid, index, whole, (whole, name), *_memory(cut), True, can_run, environment)
+            yield Offered(uuid, index, whole, (whole, name), *_memory(cut), True, can_run, vendor)
 
 
 def _memory(gpu: Mapping[str, Any]) -> tuple[int | None, int | None]:

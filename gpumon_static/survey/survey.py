@@ -107,6 +107,8 @@ class SurveyedHost:
     busy: BusyConfig
     state: str | None = None
     """Of a host that is not in use: planned, maintenance or retired."""
+    state_words: str = ""
+    """With the first day without it: `maintenance until 2026-12-01`."""
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -121,12 +123,6 @@ class SurveyedHost:
     def is_unread(self) -> bool:
         """No fetch has asked it yet."""
         return self.reading is None and self.state is None
-
-    @property
-    def state_words(self) -> str:
-        """`maintenance until 2026-12-01`; empty for a host that is in use."""
-        until = self.config.until
-        return f"{self.state}{f' until {until}' if until else ''}" if self.state else ""
 
     @property
     def name(self) -> str:
@@ -262,6 +258,6 @@ def assemble(
 def _surveyed(host: HostConfig, reading: HostReading | None, config: Config, now: datetime) -> SurveyedHost:
     if state := host.state_at(now):
         # Whatever it reported: nobody is to run there, and nothing of it is a fault.
-        return SurveyedHost(host, None, (), config.busy, state)
+        return SurveyedHost(host, None, (), config.busy, state, host.state_words(now))
     found = host_faults(host, reading, config.site.ignore_faults) if reading and reading.ok else []
     return SurveyedHost(host, reading, tuple(found), config.busy)

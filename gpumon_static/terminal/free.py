@@ -38,6 +38,19 @@ def find(
         raise GpumonError("this gpus.json is damaged, or not one of gpumon-static") from error
 
 
+def answer(
+    source: Source, wanted: Wanted, now: datetime, *, most: int, form: str | None, use_old: bool, when: bool
+) -> str:
+    """What `free` prints; raises `GpumonError` where there is no place. `when`: by when, not where."""
+    found, document = find(source, wanted, now, use_old=use_old)
+    if found and not when:
+        return text(found[:most], form)
+    expected = look_ahead(document, wanted, now)[:most] if when else []
+    if not expected:
+        raise no_place(document, wanted, now, asks_when=when)
+    return when_json(expected) if form == "json" else "\n".join(when_lines(expected, now))
+
+
 def is_old(document: dict[str, Any], now: datetime) -> bool:
     fetched = document.get("fetched_at")
     if not fetched:

@@ -11,8 +11,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from gpumon_static import __version__
+from gpumon_static.bounds.vendors import VENDORS
 from gpumon_static.errors import GpumonError, UsageError
 from gpumon_static.survey.offers import Wanted
 from gpumon_static.terminal import free
@@ -25,12 +27,22 @@ MOST_GPUS = 1024
 
 def main(url: str = "", arguments: Sequence[str] | None = None) -> int:
     """`url`: the page that it belongs to. Returns the exit status."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.when and (given.wait or given.form == "plain"):
+        parser.error("--when goes with neither --wait nor --plain")
     try:
-        sys.stdout.write(f"{_answer(given, url)}\n")
+        _print(_answer(given, url), sys.stdout)
     except GpumonError as error:
         _say(str(error))
         return error.exit_code
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # As with `| head`; Python would complain once more when it flushes.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 141
+        _say(f"cannot write what it prints: {error.strerror}")
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
@@ -38,19 +50,24 @@ def main(url: str = "", arguments: Sequence[str] | None = None) -> int:
 
 def _answer(given: argparse.Namespace, url: str) -> str:
     source = Source(_address(given.address, url))
-    wanted = Wanted(given.number, given.memory, given.model)
+    wanted = Wanted(given.number, given.memory, given.model, given.vendor)
     if given.wait:
         found = free.wait(source, wanted, given.timeout, clock=utc_now, say=_say)
-    else:
-        now = utc_now()
-        found, document = free.find(source, wanted, now, use_old=given.old)
-        if not found:
-            raise free.no_place(document, wanted, now)
-    return free.text(found[: given.most], given.form)
+        return free.text(found[: given.most], given.form)
+    return free.answer(
+        source, wanted, utc_now(), most=given.most, form=given.form, use_old=given.old, when=given.when
+    )
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"gpufree: {line}\n")
+    _print(f"gpufree: {line}", sys.stderr)
+
+
+def _print(line: str, stream: TextIO | None) -> None:
+    """`stream`: None where it is closed."""
+    if stream:
+        stream.write(f"{line}\n")
+        stream.flush()
 
 
 def _address(named: str | None, url: str) -> str:
@@ -94,12 +111,14 @@ def _parser() -> argparse.ArgumentParser:
     add("-n", "--number", type=_number(MOST_GPUS), default=1, metavar="N", help="GPUs on one host")
     add("--memory", type=memory, default=0.0, metavar="SIZE", help="free on each, such as 40G")
     add("--model", metavar="TEXT", help="GPU name contains, such as A100")
+    add("--vendor", choices=list(VENDORS), help="GPUs of this vendor only")
     add("--from", dest="address", metavar="URL|PATH", help="the page, its directory or gpus.json")
     add("--most", type=_number(10**9), default=3, metavar="N", help="hosts to print (3)")
     form = parser.add_mutually_exclusive_group()
     for name, told in (("plain", "a line per host: HOST DEVICES"), ("json", "print JSON")):
         form.add_argument(f"--{name}", dest="form", action="store_const", const=name, help=told)
     add("--old", action="store_true", help="accept stale data")
+    add("--when", action="store_true", help="by when at the latest, where Slurm knows")
     add("--wait", action="store_true", help="wait until there is a place")
     add("--timeout", type=period, metavar="TIME", help="with --wait: give up after, such as 8h")
     add("--version", action="version", version=f"gpufree {__version__}")

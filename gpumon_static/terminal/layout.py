@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Span, Text
 
 GAP = 2
 SPACE = " " * GAP
+FEWEST = 4
+LEAST_SHORT = 15
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,17 @@ class Column:
 class Cell:
     text: str = ""
     style: str = ""
+    short: str = ""
+    """In its place where that is too long. It keeps its end, too."""
+
+
+class LinePart(NamedTuple):
+    """One of several that stand in a line."""
+
+    text: str
+    style: str = ""
+    drop: int = 0
+    """As that of a column."""
 
 
 EMPTY = Cell()
@@ -64,10 +78,13 @@ def _least(columns: Sequence[Column], widths: dict[str, int]) -> int:
 
 
 def _cut(columns: Sequence[Column], widths: dict[str, int], width: int) -> None:
-    for column in reversed(columns):
-        too_much = _total(columns, widths) - width
-        if too_much > 0 and column.least:
-            widths[column.name] = max(min(column.least, widths[column.name]), widths[column.name] - too_much)
+    """To their least widths, and where that is not enough to fewer letters yet."""
+    for least in (0, FEWEST):
+        for column in reversed(columns):
+            too_much = _total(columns, widths) - width
+            if too_much > 0 and column.least:
+                now = widths[column.name]
+                widths[column.name] = max(min(least or column.least, now), now - too_much)
 
 
 def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
@@ -76,7 +93,9 @@ def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
     done = 0
     for column in columns:
         cell, width = row.get(column.name, EMPTY), widths[column.name]
-        text = (fit_ends if column.keep_end else fit)(cell.text, width)
+        is_short = bool(cell.short) and LEAST_SHORT <= width < cell_len(cell.text)
+        cut = fit_ends if column.keep_end or is_short else fit
+        text = cut(cell.short if is_short else cell.text, width)
         pad = " " * (width - cell_len(text))
         text = pad + text if column.right else text + pad
         if cell.style:
@@ -85,6 +104,19 @@ def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
         done += len(text) + GAP
     line = Text(SPACE.join(parts), no_wrap=True, overflow="crop", end="", spans=spans)
     line.rstrip()
+    return line
+
+
+def in_line(parts: Sequence[LinePart], width: int | None, gap: str = "  ") -> Text:
+    """The parts that have room, each in full; `width` None: all of them, which may be wrapped."""
+    shown = list(parts)
+    while width is not None and sum(cell_len(part.text + gap) for part in shown) > width + len(gap):
+        least = max(shown, key=lambda part: part.drop)
+        if not least.drop:
+            break
+        shown.remove(least)
+    line = Text(gap).join(Text(part.text, part.style) for part in shown)
+    line.no_wrap = width is not None
     return line
 
 

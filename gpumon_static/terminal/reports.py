@@ -13,16 +13,16 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gpumon_static.store.cells import no_formula
 from gpumon_static.store.history.questions import GpuUse, Level, Period, UserUse
+from gpumon_static.terminal import layout
+from gpumon_static.terminal.layout import Cell, Column
 from gpumon_static.text import DASH
 from gpumon_static.times import utc_text_of
 
 HOUR = 3600
-GAP = 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,14 @@ class ReportColumn:
     """To people; CSV and JSON have all."""
     drop: int = 0
     """Where a terminal is too narrow, the column with the highest number goes; 0 stays."""
+    least: int = 8
+    """The width to which a text may be cut; a number is not, because it would be another one."""
+    keep_end: bool = False
+
+    @property
+    def on_terminal(self) -> Column:
+        least = 0 if self.is_number else self.least
+        return Column(self.name, self.title, self.is_number, self.drop, least, self.keep_end)
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,12 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
     columns += [ReportColumn(part, part.capitalize(), is_number=False)] if part else []
     columns += [
         ReportColumn("gpu_hours", "GPU hours"),
-        ReportColumn("share_percent", "Share %"),
-        ReportColumn("busy_hours", "Busy h"),
+        ReportColumn("share_percent", "Share %", drop=4),
+        ReportColumn("busy_hours", "Busy h", drop=5),
         ReportColumn("held_idle_hours", "Held idle h"),
-        ReportColumn("efficiency_percent", "Efficiency %"),
-        ReportColumn("allocated_hours", "Allocated h", is_shown=is_slurm),
-        ReportColumn("allocated_idle_hours", "of it idle h", is_shown=is_slurm),
+        ReportColumn("efficiency_percent", "Efficiency %", drop=1),
+        ReportColumn("allocated_hours", "Allocated h", is_shown=is_slurm, drop=2),
+        ReportColumn("allocated_idle_hours", "of it idle h", is_shown=is_slurm, drop=3),
     ]
     rows = [
         (
@@ -77,21 +85,21 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
 
 def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
     columns = [
-        ReportColumn("host", "Host", is_number=False),
+        ReportColumn("host", "Host", is_number=False, keep_end=True),
         ReportColumn("gpus", "GPUs") if by_host else ReportColumn("gpu", "GPU", is_number=False),
-        ReportColumn("model", "Model", is_number=False),
+        ReportColumn("model", "Model", is_number=False, drop=3),
         ReportColumn("utilization_percent", "Util. %"),
-        ReportColumn("utilization_max_percent", "max"),
-        ReportColumn("memory_mib", "Memory MiB"),
-        ReportColumn("memory_max_mib", "max"),
-        ReportColumn("temperature_c", "°C"),
-        ReportColumn("temperature_max_c", "max"),
-        ReportColumn("power_w", "W"),
-        ReportColumn("power_max_w", "max"),
+        ReportColumn("utilization_max_percent", "max", drop=8),
+        ReportColumn("memory_mib", "Memory MiB", drop=4),
+        ReportColumn("memory_max_mib", "max", drop=9),
+        ReportColumn("temperature_c", "°C", drop=6),
+        ReportColumn("temperature_max_c", "max", drop=11),
+        ReportColumn("power_w", "W", drop=7),
+        ReportColumn("power_max_w", "max", drop=10),
         ReportColumn("busy_hours", "Busy h"),
         ReportColumn("held_idle_hours", "Held idle h"),
-        ReportColumn("free_hours", "Free h"),
-        ReportColumn("unknown_hours", "Unknown h"),
+        ReportColumn("free_hours", "Free h", drop=2),
+        ReportColumn("unknown_hours", "Unknown h", drop=5),
     ]
     rows = [
         (
@@ -114,7 +122,8 @@ def show(report: HistoryReport, asked: Period, form: str | None) -> None:
     if form is not None:
         click.echo(for_scripts(report, asked, form), nl=False)
     elif (console := Console()).is_terminal:
-        console.print(_as_table(_fitting(_for_people(report), console.width), asked))
+        for line in _as_table(_for_people(report), asked, console.width):
+            console.print(line, no_wrap=True, overflow="crop")
     else:
         click.echo("\n".join(_as_lines(_for_people(report))))
 
@@ -127,24 +136,9 @@ def _for_people(report: HistoryReport) -> HistoryReport:
     return _only(report, [column.is_shown for column in report.columns])
 
 
-def _fitting(report: HistoryReport, width: int) -> HistoryReport:
-    """Without the columns that may go, as far as there is no room for them."""
-    while sum(_widths(report)) + GAP * (len(report.columns) - 1) > width:
-        least = max(report.columns, key=lambda column: column.drop)
-        if not least.drop:
-            break
-        report = _only(report, [column is not least for column in report.columns])
-    return report
-
-
 def _only(report: HistoryReport, kept: Sequence[bool]) -> HistoryReport:
     rows = [list(compress(row, kept)) for row in report.rows]
     return HistoryReport(report.title, list(compress(report.columns, kept)), rows)
-
-
-def _widths(report: HistoryReport) -> list[int]:
-    cells = ([column.title for column in report.columns], *(map(_cell, row) for row in report.rows))
-    return [max(map(len, column)) for column in zip(*cells, strict=True)]
 
 
 def _as_csv(report: HistoryReport) -> str:
@@ -169,35 +163,21 @@ def _as_json(report: HistoryReport, asked: Period) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1)
 
 
-def _as_table(report: HistoryReport, asked: Period) -> Table:
+def _as_table(report: HistoryReport, asked: Period, width: int) -> list[Text]:
     since, until = (datetime.fromtimestamp(at, UTC).astimezone() for at in (asked.since, asked.until))
     title = f"{report.title}, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M %Z}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in report.columns:
-        table.add_column(column.title, justify="right" if column.is_number else "left", no_wrap=True)
-    for row in report.rows:
-        # A Text: brackets in a login or a model's name are not markup.
-        table.add_row(*(Text(_cell(cell)) for cell in row))
-    if not report.rows:
-        table.add_row("nothing known")
-    return table
+    nothing = [] if report.rows else [Text("nothing known")]
+    return [Text(title, "italic"), *_lines(report, width), *nothing]
 
 
 def _as_lines(report: HistoryReport) -> list[str]:
-    cells = [
-        [column.title for column in report.columns],
-        *([_cell(cell) for cell in row] for row in report.rows),
-    ]
-    widths = _widths(report)
-    return [
-        (" " * GAP)
-        .join(
-            cell.rjust(width) if column.is_number else cell.ljust(width)
-            for cell, width, column in zip(row, widths, report.columns, strict=True)
-        )
-        .rstrip()
-        for row in cells
-    ]
+    return [line.plain for line in _lines(report, None)]
+
+
+def _lines(report: HistoryReport, width: int | None) -> list[Text]:
+    names = [column.name for column in report.columns]
+    rows = [dict(zip(names, map(Cell, map(_cell, row)), strict=True)) for row in report.rows]
+    return layout.lines([column.on_terminal for column in report.columns], rows, width)
 
 
 def _cell(cell: str | float | None) -> str:

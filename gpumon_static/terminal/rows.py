@@ -12,6 +12,7 @@ from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
+from gpumon_static.survey.slurm.when import clock_time
 from gpumon_static.survey.state import State
 from gpumon_static.survey.survey import Place, SurveyedHost
 from gpumon_static.survey.totals import Totals, total
@@ -78,7 +79,7 @@ def host_rows(host: SurveyedHost, places: Sequence[Place], name: str, look: Look
     if sum(1 for _ in host.places()) > 1:
         rows.append(_node_row(host, name, look))
     for place in places:
-        rows += place_rows(place, name if look.every_node or not rows else "", look)
+        rows += place_rows(place, name if look.every_node or not rows else "", look, now)
     if rows and look.seen and host.reading:
         age = (now - host.reading.fetched_at).total_seconds()
         rows[0] = rows[0] | {"seen": Cell(duration(age))}
@@ -108,13 +109,13 @@ def _total_cells(sums: Totals, look: Look) -> Row:
     }
 
 
-def place_rows(place: Place, name: str, look: Look) -> Iterator[Row]:
+def place_rows(place: Place, name: str, look: Look, now: datetime) -> Iterator[Row]:
     style = STYLES[place.state]
     row = {"node": Cell(name, "bold"), **_place_cells(place, look, style)}
     faults = [plain(word) for word in fault_words(place.gpu)]
     fault = f"! {', '.join(faults)}" if faults else ""
     if not look.processes:
-        yield row | {"who": _who(place, look, fault, style)}
+        yield row | {"who": _who(place, look, fault, style, now)}
         return
     processes = sorted(place.processes, key=lambda p: (-(p.memory_mib or 0), p.pid))
     listed = [_process_cells(process, look) for process in processes]
@@ -156,7 +157,7 @@ def _of(used_mib: float | None, total_mib: float | None, unit: str) -> str:
     return f"{memory(used_mib, unit)} / {whole.removesuffix('.0')}"
 
 
-def _who(place: Place, look: Look, fault: str, style: str) -> Cell:
+def _who(place: Place, look: Look, fault: str, style: str, now: datetime) -> Cell:
     if fault and not place.working:
         return Cell(fault, FAULT)
     if not look.names and place.working:
@@ -167,12 +168,15 @@ def _who(place: Place, look: Look, fault: str, style: str) -> Cell:
     for process in place.working:
         name = owner(process).name
         longest[name] = max(longest.get(name) or 0, process.elapsed_s or 0) or None
-    told = [
-        plain(name) + ("*" if name == me else "") + (f" {duration(time)}" if time else "")
-        for name, time in longest.items()
-    ]
+    named = {name: plain(name) + ("*" if name == me else "") for name in longest}
+    told = [named[name] + (f" {duration(time)}" if time else "") for name, time in longest.items()]
     words = ", ".join(told) + (_ends(place) if told else "") or _nobody(place, look)
-    return Cell(f"{words}  {fault}".rstrip(), OWN if me in longest else FAULT if fault else style)
+    style = OWN if me in longest else FAULT if fault else style
+    at = _ends_at(place)
+    # Where there is no room for both, the end says more than how long it has run.
+    who = ", ".join(named.values()) or ALLOCATED
+    short = f"{who} until {clock_time(at, now)}" if at and not fault else ""
+    return Cell(f"{words}  {fault}".rstrip(), style, short)
 
 
 def _nobody(place: Place, look: Look) -> str:
@@ -188,9 +192,13 @@ def _nobody(place: Place, look: Look) -> str:
 
 
 def _ends(place: Place) -> str:
-    """Until when its job runs at the latest."""
-    at = None if place.mig else place.gpu.allocation.ends_at
+    at = _ends_at(place)
     return f", ends by {by_minute(at).astimezone():%d %b %H:%M}" if at else ""
+
+
+def _ends_at(place: Place) -> datetime | None:
+    """Until when its job runs at the latest."""
+    return None if place.mig else place.gpu.allocation.ends_at
 
 
 def _process_cells(process: Process, look: Look) -> Row:

@@ -23,13 +23,16 @@ from gpumon_static.survey.survey import Place, Survey, SurveyedHost, assemble
 from gpumon_static.survey.totals import total
 from gpumon_static.terminal import layout
 from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of
-from gpumon_static.terminal.layout import Row
+from gpumon_static.terminal.layout import LinePart, Row
 from gpumon_static.terminal.rows import Look, columns, host_rows, job_columns, job_row
 from gpumon_static.text import count, plain
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+DOT = " · "
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def not_read(
 
 
 def _summary(survey: Survey, choice: Choice, look: Look) -> Iterator[Text]:
-    yield totals_line(survey.hosts, look)
+    yield layout.in_line(totals(survey.hosts, look), None, DOT)
     free = Counter(
         (f"{p.mig.profile or 'MIG'} " if p.mig else "") + short_model(p.gpu.name)
         for host in survey.hosts
@@ -156,21 +159,22 @@ def _summary(survey: Survey, choice: Choice, look: Look) -> Iterator[Text]:
     yield age_line(survey)
 
 
-def totals_line(hosts: Sequence[SurveyedHost], look: Look, *, short: bool = False) -> Text:
+def totals(hosts: Sequence[SurveyedHost], look: Look, *, short: bool = False) -> list[LinePart]:
     sums = total(hosts)
     unit = UNITS[look.unit][0]
-    parts = [f"{sums.free} of {count(sums.gpus, 'GPU')} free"]
+    parts = [LinePart(f"{sums.free} of {count(sums.gpus, 'GPU')} free", "bold")]
     if sums.slices:
-        parts.append(f"{sums.slices_free} of {count(sums.slices, 'slice')}")
+        parts.append(LinePart(f"{sums.slices_free} of {count(sums.slices, 'slice')}", "bold", 3))
     if sums.total_mib:
         used, whole = memory(sums.used_mib, look.unit), memory(sums.total_mib, look.unit)
         part = percent(percent_of(sums.used_mib, sums.total_mib))
-        parts.append(f"memory {part}" if short else f"memory {used} / {whole} {unit} ({part})")
-    parts.append(f"utilization {percent(sums.utilization)}")
+        told = f"memory {part}" if short else f"memory {used} / {whole} {unit} ({part})"
+        parts.append(LinePart(told, "bold", 5))
+    parts.append(LinePart(f"utilization {percent(sums.utilization)}", "bold", 4))
     asked = [host for host in hosts if not host.state]
     failed = sum(not host.ok for host in asked)
-    parts.append(f"{failed} of {count(len(asked), 'host')} failed" if failed else count(len(asked), "host"))
-    return Text(" · ".join(parts), "bold")
+    told = f"{failed} of {count(len(asked), 'host')} failed" if failed else count(len(asked), "host")
+    return [*parts, LinePart(told, "bold", 1 if failed else 6)]
 
 
 def _user_line(hosts: Sequence[SurveyedHost], user: str, look: Look) -> Text:

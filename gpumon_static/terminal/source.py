@@ -24,6 +24,7 @@ from gpumon_static.text import plain
 from gpumon_static.times import UTC
 
 FILE = "gpus.json"
+ADDRESSES = "an address starts with https:// or http://"
 VERSION = 1
 SECONDS = 10.0
 MOST_BYTES = 64 * 1024 * 1024
@@ -36,7 +37,9 @@ class Unavailable(GpumonError):
 
 
 class Source:
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, missing: str = ADDRESSES) -> None:
+        """`missing`: what to do where there is no such file."""
+        self._missing = missing
         self._url: str | None = None
         self._login: str | None = None
         if "://" in address:
@@ -52,8 +55,7 @@ class Source:
             try:
                 return _parsed(self._path.read_bytes(), str(self._path)), now
             except OSError as error:
-                missing = isinstance(error, FileNotFoundError)
-                hint = "; an address starts with https:// or http://" if missing else ""
+                hint = f"; {self._missing}" if isinstance(error, FileNotFoundError) else ""
                 raise Unavailable(f"cannot read {self._path}: {error.strerror}{hint}") from error
         return self._ask(now)
 

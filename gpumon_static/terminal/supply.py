@@ -17,7 +17,7 @@ def supply_report(rows: Sequence[SupplyRow], *, by_group: bool) -> HistoryReport
     is_slurm = any(row.allocated is not None for row in rows)
     columns = [ReportColumn("group", "Group", is_number=False)] if by_group else []
     columns += [
-        ReportColumn("model", "Model", is_number=False),
+        ReportColumn("model", "Model", is_number=False, least=20),
         ReportColumn("gpus", "GPUs"),
         ReportColumn("busy_percent", "Busy %", drop=3),
         ReportColumn("held_idle_percent", "Held idle %", drop=2),
@@ -39,7 +39,7 @@ def supply_report(rows: Sequence[SupplyRow], *, by_group: bool) -> HistoryReport
         ReportColumn("allocated_gpu_days", "Allocated days", is_shown=False),
         ReportColumn("allocated_idle_gpu_days", "Alloc. idle days", is_shown=False),
         ReportColumn("verdict", "Verdict", is_number=False, is_shown=False),
-        ReportColumn("words", "In words", is_number=False),
+        ReportColumn("words", "In words", is_number=False, least=45),
     ]
     cells = [(*([row.group or DASH] if by_group else []), *_supply_cells(row)) for row in rows]
     return HistoryReport("Supply by " + ("group and model" if by_group else "model"), columns, cells)

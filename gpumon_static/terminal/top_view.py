@@ -15,9 +15,9 @@ from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
 from gpumon_static.survey.survey import Place, Survey, SurveyedHost
 from gpumon_static.terminal import layout
-from gpumon_static.terminal.layout import Row
+from gpumon_static.terminal.layout import LinePart, Row
 from gpumon_static.terminal.rows import Look, columns, host_rows, place_rows
-from gpumon_static.terminal.show import not_read, shown_names, survey_of, totals_line
+from gpumon_static.terminal.show import DOT, not_read, shown_names, survey_of, totals
 
 SORTS: dict[str, tuple[str, Callable[[Place], float]]] = {
     "n": ("host", lambda _: 0.0),
@@ -27,7 +27,15 @@ SORTS: dict[str, tuple[str, Callable[[Place], float]]] = {
     "w": ("power", lambda place: -(place.gpu.power_w or -1.0)),
     "f": ("free first", lambda place: 0.0 if place.is_usable else 1.0),
 }
-HELP = "q quit  space pause  / filter  n u m c w f sort  p processes  d details  ↑↓"
+HELP = (
+    LinePart("q quit", "dim"),
+    LinePart("space pause", "dim", 3),
+    LinePart("/ filter", "dim", 1),
+    LinePart("n u m c w f sort", "dim", 2),
+    LinePart("p processes", "dim", 4),
+    LinePart("d details", "dim", 5),
+    LinePart("↑↓", "dim", 6),
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ def frame(view: View, config: Config, now: datetime, width: int, height: int) ->
     """The lines of one screen, and how far it is scrolled when it has gone as far as it can."""
     joined = join(list(view.readings.values()), view.slurm, config)
     survey = survey_of(joined, config, now)
-    head = _head(view, survey, now)
+    head = _head(view, survey, now, width)
     body = _body(view, survey, width)
     room = max(1, height - len(head) - 1)
     table_head, rows = body[:1], body[1:]
@@ -88,23 +96,25 @@ def frame(view: View, config: Config, now: datetime, width: int, height: int) ->
     scroll = min(max(0, view.scroll), most)
     shown = [*table_head, *rows[scroll : scroll + room - 1]]
     shown += [Text()] * (room - len(shown))
-    return [*head, *shown, _foot(view)], scroll
+    return [*head, *shown, _foot(view, width)], scroll
 
 
-def _head(view: View, survey: Survey, now: datetime) -> list[Text]:
+def _head(view: View, survey: Survey, now: datetime, width: int) -> list[Text]:
     asked = [host for host in survey.hosts if host.reading]
     waiting = sum(host.is_unread for host in survey.hosts)
-    line = totals_line(asked, view.look, short=True) if asked else Text("Asking the hosts", "bold")
+    line = totals(asked, view.look, short=True) if asked else [LinePart("Asking the hosts", "bold")]
     if waiting and asked:
-        line.append(f" · {waiting} not answered yet", "dim")
+        line.append(LinePart(f"{waiting} not answered yet", "dim", 2))
     state = " PAUSED " if view.is_paused else f"every {view.interval:g} s"
-    clock = Text(f"{now.astimezone():%H:%M:%S %Z}  {state}  sorted by {SORTS[view.sort][0]}", "dim")
-    if view.is_paused:
-        clock.stylize("bold reverse")
-    for reading in view.slurm.values():
-        if not reading.ok:
-            clock.append(f"  {reading.host}: {reading.status.value}", "red")
-    return [line, clock, Text()]
+    style = "bold reverse" if view.is_paused else "dim"
+    clock = [
+        LinePart(f"{now.astimezone():%H:%M:%S %Z}", style, 2),
+        LinePart(state, style),
+        LinePart(f"sorted by {SORTS[view.sort][0]}", style, 3),
+    ]
+    failed = (reading for reading in view.slurm.values() if not reading.ok)
+    clock += [LinePart(f"{reading.host}: {reading.status.value}", "red", 1) for reading in failed]
+    return [layout.in_line(line, width, DOT), layout.in_line(clock, width), Text()]
 
 
 def _body(view: View, survey: Survey, width: int) -> list[Text]:
@@ -124,7 +134,7 @@ def _body(view: View, survey: Survey, width: int) -> list[Text]:
             ((host, place) for host, places in pairs for place in places), key=lambda pair: by(pair[1])
         )
         for host, place in flat:
-            rows += place_rows(place, names[host.name], view.look)
+            rows += place_rows(place, names[host.name], view.look, survey.made_at)
     table = layout.lines(columns(view.look), rows, width)
     failed = [host for host in survey.hosts if host.reading and not host.ok and _named(host, wanted)]
     return [*table, *([Text()] if failed and rows else []), *not_read(failed, names)]
@@ -141,11 +151,13 @@ def _matches(host: SurveyedHost, place: Place, wanted: str) -> bool:
     return any(wanted in word.casefold() for word in words)
 
 
-def _foot(view: View) -> Text:
+def _foot(view: View, width: int) -> Text:
     if view.problem:
         return Text(view.problem, "bold yellow")
     if view.is_typing:
-        return Text(f"filter by host, group, user, model or state: {view.filter}_", "bold")
+        asks = LinePart("filter by host, group, user, model or state:", "bold", 1)
+        return layout.in_line([asks, LinePart(f"{view.filter}_", "bold")], width, " ")
     if view.filter:
-        return Text(f"filter: {view.filter}  (Esc clears it)  ", "bold").append(HELP, "dim")
-    return Text(HELP, "dim")
+        first = [LinePart(f"filter: {view.filter}", "bold"), LinePart("(Esc clears it)", "bold", 1)]
+        return layout.in_line([*first, *(part._replace(drop=part.drop + 2) for part in HELP)], width)
+    return layout.in_line(HELP, width)

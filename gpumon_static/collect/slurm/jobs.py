@@ -12,11 +12,11 @@ of each key counts. Only `TresPer...` stands at the end, where the last one coun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gpumon_static.collect.slurm.values import NodeLists, gres, known, moment, tres, whole
+from gpumon_static.collect.slurm.values import PARTS, Gres, NodeLists, gres, known, moment, tres, whole
 from gpumon_static.model import JobGpus, SlurmJob, Waiting
 
 HOLDING = {"RUNNING", "SUSPENDED", "COMPLETING"}
@@ -82,13 +82,15 @@ class JobLines:
         )
 
     def _gpus(self, nodes: str, listed: str) -> Iterator[JobGpus]:
-        entries = [entry for entry in gres(known(listed)) if entry.name == "gpu"]
-        count = sum(entry.count or 0 for entry in entries)
-        if not count:
+        entries = list(gres(known(listed)))
+        whole_ones = [entry for entry in entries if entry.name == "gpu"]
+        parts = [entry for entry in entries if entry.name in PARTS and entry.count]
+        count = sum(entry.count or 0 for entry in whole_ones)
+        if not count and not parts:
             return
-        at = tuple(index for entry in entries for index in entry.indexes or ())
+        at = _numbers(whole_ones)
         for node in self.node_lists(nodes):
-            yield JobGpus(node, count, at if len(at) == count else ())
+            yield JobGpus(node, count, at if len(at) == count else (), _numbers(parts))
 
     def _wait(self, line: str, start: int, first: Mapping[str, str]) -> None:
         last = dict(_LAST_KEYS.findall(line, start))
@@ -99,6 +101,10 @@ class JobLines:
             self.waiting[kind] = Waiting(
                 kind, before.gpus + gpus * times, before.jobs + times, _older(before.oldest_at, since)
             )
+
+
+def _numbers(entries: Iterable[Gres]) -> tuple[int, ...]:
+    return tuple(index for entry in entries for index in entry.indexes or ())
 
 
 def _older(one: datetime | None, other: datetime | None) -> datetime | None:

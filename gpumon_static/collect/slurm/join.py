@@ -2,7 +2,8 @@
 
 That a GPU is given to a job is the node's own word. Which job it is: by the job id in the cgroup of its
 processes first; by Slurm's number of the GPU only where it has no process, because nvidia-smi may count
-differently. What Slurm hides (PrivateData) is unknown, never free.
+differently. What Slurm hides (PrivateData) is unknown, never free. Of jobs that share a GPU the one that ends
+last counts, because the GPU is not free before; one whose end is not known is last.
 """
 
 from __future__ import annotations
@@ -135,10 +136,23 @@ class _Given:
                 # A slice is a GPU to Slurm.
                 places = sum(f"{JOB}{number}" in {p.job for p in mig.processes} for mig in gpu.slices) or 1
                 seen[number] = seen.get(number, 0) + places
-            told = [known[number] for number in _jobs(gpu) if number in known]
-            if told:
-                self._found[gpu.index] = self._allocation(max(told, key=_last))
+            if any(number in known for number in _jobs(gpu)):
+                self._found[gpu.index] = self._shared(gpu, known)
         return seen
+
+    def _shared(self, gpu: Gpu, known: Mapping[str, SlurmJob]) -> Allocation:
+        """By the jobs of its processes, and by those that Slurm lists on the same GPU."""
+        told = [known[number] for number in _jobs(gpu) if number in known]
+        beside = [other for job in told for other in self._beside(job, gpu.index)]
+        found = max(map(self._allocation, told + beside), key=_last)
+        is_hidden = len(told) < len(_jobs(gpu))
+        return replace(found, ends_at=None) if is_hidden else found
+
+    def _beside(self, job: SlurmJob, index: int) -> Iterator[SlurmJob]:
+        """The jobs that have a number of this one: that of the GPU, or any where Slurm counts differently."""
+        own = {number for one, gpus in self._jobs if one.id == job.id for number in gpus.indexes + gpus.parts}
+        at = {number for number in own if self._index(number) == index} or own
+        return (other for other, gpus in self._jobs if at.intersection(gpus.indexes + gpus.parts))
 
     def _by_number(self, left: int, numbers: Iterable[int], allocation: Allocation) -> None:
         """Give the GPUs without a process to a job that has more than are seen of it."""
@@ -146,8 +160,8 @@ class _Given:
         is_cut = any(gpu.slices for gpu in self._gpus.values())
         for number in () if is_cut else numbers:
             gpu = self._gpus.get(self._index(number))
-            if left > 0 and gpu and gpu.index not in self._found and not _works(gpu):
-                self._found[gpu.index] = allocation
+            if left > 0 and gpu and not _works(gpu):
+                self._found[gpu.index] = max(self._found.get(gpu.index, allocation), allocation, key=_last)
                 left -= 1
         if left > 0:
             self._is_clear = False
@@ -186,5 +200,5 @@ def _works(gpu: Gpu) -> bool:
     return any(not process.is_graphics_only for process in gpu.processes)
 
 
-def _last(job: SlurmJob) -> float:
-    return job.ends_at.timestamp() if job.ends_at else float("inf")
+def _last(allocation: Allocation) -> float:
+    return allocation.ends_at.timestamp() if allocation.ends_at else float("inf")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from gpumon_static.collect.slurm.values import Gres, gres, known, tres
+from gpumon_static.collect.slurm.values import PARTS, Gres, gres, known, tres
 from gpumon_static.model import SlurmNode
 
 LONGEST_LINE = 64 * 1024
@@ -51,7 +51,7 @@ def parse_node(line: str) -> SlurmNode | None:
         kind=kinds.pop() if len(kinds) == 1 else None,
         gpus_used=count,
         used=tuple(at) if count == len(at) else None,
-        is_shared=any(entry.name in ("shard", "mps") and entry.count for entry in used),
+        is_shared=any(entry.name in PARTS and entry.count for entry in used),
     )
 
 

@@ -19,6 +19,8 @@ from gpumon_static.config.hostlist import BadHost, expand_nodeset, nodeset_size,
 
 NOT_KNOWN = {"", "(null)", "None", "N/A", "n/a", "Unknown", "UNKNOWN", "NONE", "INVALID"}
 MOST_DIGITS = 9
+PARTS = ("shard", "mps")
+"""Names of GRES that are parts of GPUs."""
 
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpumon_static.survey.offers import IsModel, Offered, Wanted, model_matcher, offered_places
+from gpumon_static.survey.offers import IsWanted, Offered, Wanted, by_vendor, matcher, offered_places
 from gpumon_static.text import plain
 from gpumon_static.times import by_minute, parse_utc
 
@@ -61,7 +61,7 @@ def clock_time(at: datetime, now: datetime) -> str:
 def estimates(document: Mapping[str, Any], wanted: Wanted, now: datetime) -> list[Estimate]:
     """The earliest first; hosts on which no end is known are left out."""
     listed = [(host, list(offered_places(host["gpus"]))) for host in document["hosts"] if _may_run(host)]
-    is_wanted = model_matcher(wanted.model, (place.model for _, places in listed for place in places))
+    is_wanted = matcher(wanted, (place.model for _, places in listed for place in places))
     found = (_estimate(host, wanted, is_wanted, now) for host, _ in listed)
     known = [estimate for estimate in found if estimate]
     return sorted(known, key=lambda one: (one.at is not None, one.at or now))
@@ -81,12 +81,18 @@ class _Soon:
     user: str | None
 
 
-def _estimate(host: Mapping[str, Any], wanted: Wanted, is_wanted: IsModel, now: datetime) -> Estimate | None:
-    fitting = sorted(
-        (one for one in _soon(host["gpus"], wanted, now) if is_wanted(one.place)),
-        key=lambda one: (one.at is not None, one.at or now, one.place.total_mib or 0),
-    )[: wanted.count]
-    if len(fitting) < wanted.count:
+def _estimate(host: Mapping[str, Any], wanted: Wanted, is_wanted: IsWanted, now: datetime) -> Estimate | None:
+    soon = {one.place: one for one in _soon(host["gpus"], wanted, now) if is_wanted(one.place)}
+    each = (
+        sorted(
+            (soon[place] for place in places),
+            key=lambda one: (one.at is not None, one.at or now, one.place.total_mib or 0),
+        )[: wanted.count]
+        for places in by_vendor(soon)
+        if len(places) >= wanted.count
+    )
+    fitting = min(each, key=lambda ones: (ones[-1].at is not None, ones[-1].at or now), default=None)
+    if fitting is None:
         return None
     ending = [one for one in fitting if one.at]
     return Estimate(
