@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 
@@ -129,6 +129,8 @@ def test_jobs_are_seen_on_page_csv_json_and_terminal(cluster: Cluster, tmp_path:
     both = gpumon("free", "-n", "2", "--from", tmp_path / "site")
     assert both.returncode == 1
     ends = datetime.fromisoformat(one["slurm_ends_at"]).astimezone()
+    # By the next whole minute: before that it is not over.
+    ends += timedelta(seconds=-ends.second % 60)
     day = "" if ends.date() == datetime.now(ends.tzinfo).date() else f"{ends:%a} "
     assert (
         f"2 x A100 80G on n1 by {day}{ends:%H:%M} at the latest (the job of {cluster.hosts.user} ends)"
