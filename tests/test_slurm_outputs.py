@@ -603,6 +603,13 @@ def test_users_have_what_slurm_gave_them_and_how_much_of_it_they_use() -> None:
     assert not {"user3", "user4"} & veiled.keys()
 
 
+def test_an_end_on_another_day_has_its_day_also_without_javascript() -> None:
+    assert f"{NOW:%a %d %b}" == "Fri 14 Nov"
+    lab = [a_reading("n1", [works(0, minutes=24 * 60), works(1, minutes=10 * 24 * 60)])]
+    first, second = page_of(*lab).hosts[0].cards
+    assert (first.when, second.when) == (f"ends by Sat {NOW:%H:%M} UTC", f"ends by 24 Nov {NOW:%H:%M} UTC")
+
+
 def test_a_tooltip_has_the_end_of_its_job_in_the_zone_of_the_reader(open_page: OpenPage) -> None:
     """And never before it: what ends within a minute ends by the next one."""
     lab = [a_reading("n1", [works(0, minutes=60.5)])]

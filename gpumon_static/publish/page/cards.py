@@ -16,6 +16,7 @@ from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.names import short_model, slice_model
 from gpumon_static.survey.owners import USER_LETTERS, by_owner
 from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.slurm.when import clock_time
 from gpumon_static.survey.state import State, ghost_mib
 from gpumon_static.text import DASH, PROFILE_LETTERS, clip, count
 from gpumon_static.times import by_minute, duration, utc_text
@@ -57,7 +58,7 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier) -> Card:
         numbers=_numbers(place, owners, longest),
         fault=_fault(gpu) if gpu.faults else "",
         shared=SHARED if gpu.memory_shared else "",
-        ends=_ends(place),
+        ends=_ends(place, host.reading.fetched_at) if host.reading else None,
         profile=clip(mig.profile or "MIG", PROFILE_LETTERS) if mig else "",
     )
 
@@ -83,15 +84,14 @@ def _cut_gpu(gpu: Gpu, anchor: str, slices: tuple[Card, ...]) -> CutGpu:
     )
 
 
-def _ends(place: Place) -> Since | None:
+def _ends(place: Place, now: datetime) -> Since | None:
     at = None if place.mig else place.gpu.allocation.ends_at
-    return ends_words(at) if at else None
+    return ends_words(at, now) if at else None
 
 
-def ends_words(at: datetime) -> Since:
+def ends_words(at: datetime, now: datetime) -> Since:
     """In UTC, as all times are written; the browser shows the reader's."""
-    by = by_minute(at)
-    return Since(f"ends by {by.astimezone(UTC):%H:%M} UTC", utc_text(by).replace(":00Z", "Z"))
+    return Since(f"ends by {clock_time(at, now, UTC)} UTC", utc_text(by_minute(at)).replace(":00Z", "Z"))
 
 
 def _fault(gpu: Gpu) -> str:

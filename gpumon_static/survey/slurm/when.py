@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from gpumon_static.survey.offers import IsWanted, Offered, Wanted, by_vendor, matcher, offered_places
@@ -48,9 +48,9 @@ class Estimate:
         return f"the {job} of {listed}{more} {verb}"
 
 
-def clock_time(at: datetime, now: datetime) -> str:
-    """By when: 16:10, or Tue 16:10, or 3 Dec 16:10, in the time zone of the reader."""
-    there, here = by_minute(at).astimezone(), now.astimezone()
+def clock_time(at: datetime, now: datetime, zone: tzinfo | None = None) -> str:
+    """By when: 16:10, or Tue 16:10, or 3 Dec 16:10. `zone`: by default that of this machine."""
+    there, here = by_minute(at).astimezone(zone), now.astimezone(zone)
     if there.date() == here.date():
         return f"{there:%H:%M}"
     if there - here < timedelta(days=6):

@@ -36,5 +36,5 @@ def _row(job: Job, now: datetime) -> JobRow:
         memory=memory(job.memory_mib),
         since=Since(since_words(job.since, now), utc_text(job.since)) if job.since else None,
         unused=len(job.unused),
-        ends=ends_words(job.ends_at) if job.ends_at else None,
+        ends=ends_words(job.ends_at, now) if job.ends_at else None,
     )
