@@ -35,7 +35,8 @@ def costs_too_much(parse: Callable[[str], object], shape: Shape, *sizes: int) ->
             small, large = work(parse, shape(size), tries), work(parse, text, tries)
             spare = NOISE_S + MEMORY_PASSES * work(_copied, text, tries)
             is_much = large > MOST_TIMES_THE_WORK * small + spare
-            if not is_much or large > 3 * MOST_TIMES_THE_WORK * small + spare:
+            is_sure = tries > 1 and large > 3 * MOST_TIMES_THE_WORK * small + spare
+            if not is_much or is_sure:
                 break
         if is_much:
             return f"{large / small:.0f} times the work from {size} to {TIMES * size} characters"

@@ -73,7 +73,9 @@ def fetch(
     before = last_statuses(config.csv_path) | last_slurm_statuses(config) if changes else None
     excused = {host.name for host in config.hosts if host.state_at(_now())}
     with FetchReport(count, quiet=quiet, verbose=verbose, before=before, excused=excused) as report:
-        readings = run_fetch(config, clock=_now, only=only, on_reading=report.add, say=report.say)
+        readings = run_fetch(
+            config, clock=_now, only=only, on_reading=report.add, say=report.say, warn=report.warn
+        )
     if strict and not all(reading.ok or reading.host in excused for reading in readings):
         raise SystemExit(STRICT_EXIT)
 

@@ -57,7 +57,11 @@ class FetchReport:
             self._bar.update(self._task, advance=1, failed=self._failed)
 
     def say(self, line: str) -> None:
-        """What is wrong with the collector's own files, which --quiet does not hide."""
+        if not self._quiet:
+            self.warn(line)
+
+    def warn(self, line: str) -> None:
+        """Of what is lost, which --quiet does not hide."""
         self._print(f"gpumon-static: {line}")
 
     def _line(self, reading: HostReading) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -58,7 +59,8 @@ def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> lis
     except BrokenProcessPool as error:
         raise GpumonError("a process that makes pages was killed: is there enough memory?") from error
     except BaseException:
-        # Interrupted: the pages in work are not waited for.
+        # Interrupted: the pages in work are not waited for, of which a thread of the pool would complain.
+        threading.excepthook = lambda _: None
         for process in multiprocessing.active_children():
             process.kill()
         raise
