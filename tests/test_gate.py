@@ -584,7 +584,7 @@ def _setup(readings: Sequence[HostReading]) -> Config:
     return config(*(host_config(r.host, gpus=2, group="g") for r in readings))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(labs(3))
 def test_what_passed_the_gate_breaks_nothing(given: list[HostReading]) -> None:
     readings = [replace(bounded(reading), fetched_at=READ_AT) for reading in given]

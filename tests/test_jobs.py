@@ -170,7 +170,7 @@ members = st.lists(MEMBER, max_size=3)
 
 
 @given(readings=labs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_rule_holds_for_any_lab(readings: list[HostReading]) -> None:
     found = jobs(readings)
     assert len({job.address for job in found.all}) == len(found.all)

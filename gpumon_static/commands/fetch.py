@@ -29,11 +29,11 @@ def fetch(
     only: str | None = None,
     on_reading: Callable[[HostReading], None] = lambda _: None,
     say: Say = lambda _: None,
-    warn: Say = lambda _: None,
+    warn: Say | None = None,
 ) -> list[HostReading]:
     """Ask the hosts and keep the answers. Returns the readings of those asked; the file has all.
 
-    `warn`: takes what is wrong with the history and the events, `say` the rest.
+    `warn`: takes what is wrong with the history and the events, in the place of `say`.
     """
     hosts = choose(config.hosts, only) if only else config.asked(clock())
     if owner := other_owner(config):
@@ -51,7 +51,7 @@ def fetch(
         kept = [known[host.name] for host in config.hosts if host.name in known]
         snapshot.write(config.csv_path, kept)
         slurm_file.write(slurm_file.path_in(config.paths.data), lab.slurm)
-        events = keep(config, kept, readings, clock(), warn)
+        events = keep(config, kept, readings, clock(), warn or say)
         make_private(config, say)
     # The lock is free again: a slow command must not block the next run.
     notify(events, config, say)
