@@ -271,7 +271,7 @@ def test_demo_leaves_a_directory_alone_that_is_not_its_own(tmp_path: Path) -> No
 
 
 def test_sixty_four_hosts_are_easy(tmp_path: Path) -> None:
-    finished = gpumon("demo", "--dir", tmp_path, "--hosts", "64", "--gpus", "8", "--days", "2")
+    finished = gpumon("demo", "--dir", tmp_path, "--hosts", "64", "--gpus", "8")
     assert finished.returncode == 0, finished.stderr
     readings = snapshot.read(tmp_path / "data" / "load_data.csv")
     assert len(readings) == 64
