@@ -57,6 +57,7 @@ from gpumon_static.store.events import Event, EventGpu, EventMemory
 from gpumon_static.store.history import questions, timelines
 from gpumon_static.store.history.database import reading as reading_history
 from gpumon_static.store.history.database import writing as writing_history
+from gpumon_static.store.history.last_day import LastDay
 from gpumon_static.store.history.record import add, record
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.news import tell
@@ -289,7 +290,7 @@ def test_a_database_that_holds_worse_is_read_within_the_bounds_of_now(tmp_path: 
         asked = questions.period(connection, 0, int(now.timestamp()))
         told = questions.gpus(connection, asked)
     assert set(past.gpus) == {("bad", "0"), ("good", "0")}
-    assert [means for gpu in past.gpus.values() for means in gpu.hours.values()] == [(None,) * 4] * 2
+    assert [gpu.day for gpu in past.gpus.values()] == [LastDay(), LastDay()]
     assert [(use.temperature.mean, use.temperature.most) for use in told] == [(None, None)] * 2
 
 

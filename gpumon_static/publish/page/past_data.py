@@ -19,17 +19,23 @@ that quarter of an hour on; -1 is no user, or not known.
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static.publish.page.data import ESCAPES, short_number
+from gpumon_static.store.history.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour
 from gpumon_static.store.history.observed import TAKEN
-from gpumon_static.store.history.rollups import HOUR
-from gpumon_static.store.history.timelines import RANGES, GpuPast, Past, Point, Pool, first_slot
+from gpumon_static.store.history.timelines import (
+    FREE_OF_POINT,
+    RANGES,
+    GpuPast,
+    Past,
+    Point,
+    Pool,
+    first_slot,
+)
 from gpumon_static.survey.names import short_model
 from gpumon_static.text import natural_key
 
@@ -43,8 +49,6 @@ COARSE = "".join(LEVELS[min(63, round(place / 4) * 4)] for place in range(64))
 MOST, BOTTOM = len(LEVELS) - 1, LEVELS[0]
 LONG_GAP = 4
 NOTHING = (0, 0, 0, 0, 0)
-HOURS = 24
-TOP_C = 100.0
 MOST_OWNERS = 3
 
 Series = Sequence[float | None]
@@ -77,7 +81,7 @@ def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool, ea
             ]
             for m in models_past(past, names)
         ],
-        "hour": past.now // HOUR - HOURS + 1,
+        "hour": first_hour(past.now),
         "slot": first_slot(past.now),
         "gpus": _gpus(view, shown, users),
         "users": list(users),
@@ -95,14 +99,31 @@ def letters(values: Series, top: float, levels: str = LEVELS) -> str:
     """Known values are never a space; what is less than nothing is drawn at the bottom, frost for one."""
     scale = MOST / top if top else 0
     most = levels[MOST] if top else BOTTOM
-    drawn = "".join(
+    return _in_short("".join(
         [" " if value is None else most if value >= top
          else levels[int(value * scale + 0.5)] if value > 0 else BOTTOM
          for value in values]
-    ).rstrip()  # fmt: skip
+    ))  # fmt: skip
+
+
+def _in_short(drawn: str) -> str:
+    drawn = drawn.rstrip()
     known = drawn.lstrip()
     gap = len(drawn) - len(known)
     return f"{gap}~{known}" if gap > LONG_GAP else drawn
+
+
+def _table(levels: str) -> bytes:
+    drawn = [letters([value], 100, levels) for value in range(NO_BYTE)]
+    return "".join([*drawn, " "]).encode()
+
+
+_TABLES = {levels: _table(levels) for levels in (LEVELS, COARSE)}
+
+
+def percent_letters(percents: bytes | bytearray, levels: str = LEVELS) -> str:
+    """The same for bytes from 0 to 100, and `NO_BYTE`: in one step, for what there are thousands of."""
+    return _in_short(percents.translate(_TABLES[levels]).decode())
 
 
 def _first(name: str, now: int) -> int:
@@ -130,12 +151,11 @@ def past_levels(view: PastView, pools: Iterable[Pool], levels: str = LEVELS) -> 
 def _summed(pools: list[dict[int, Point]]) -> Mapping[int, tuple[float, ...]]:
     if len(pools) == 1:
         return pools[0]
-    sums: dict[int, tuple[float, ...]] = {}
+    at_each: dict[int, list[Point]] = defaultdict(list)
     for points in pools:
         for number, point in points.items():
-            before = sums.get(number)
-            sums[number] = point if before is None else tuple(map(add, before, point))
-    return sums
+            at_each[number].append(point)
+    return {number: tuple(map(sum, zip(*points, strict=True))) for number, points in at_each.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +185,8 @@ def models_past(past: Past, hosts: set[str]) -> list[ModelPast]:
 
 def _free(past: Past, pools: list[Pool], name: str) -> Series:
     first, count = _first(name, past.now), RANGES[name][1]
-    series = [past.ranges[name].get(pool, {}) for pool in pools]
-    at_each = ([points[n].free for points in series if n in points] for n in range(first, first + count))
-    return [sum(known) if known else None for known in at_each]
+    sums = _summed([past.ranges[name].get(pool, {}) for pool in pools])
+    return [sums[n][FREE_OF_POINT] if n in sums else None for n in range(first, first + count)]
 
 
 def _week(past: Past, pools: list[Pool], size: int) -> Series:
@@ -182,25 +201,25 @@ def _week(past: Past, pools: list[Pool], size: int) -> Series:
 def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> list[list[Any]]:
     def of_card(host: HostView, card: Card) -> list[Any] | int:
         gpu = view.past.gpus.get((host.full_name, card.index))
-        return _gpu(view, gpu, users, card.tooltip.power_limit_w) if gpu and gpu.hours else 0
+        if gpu is None or gpu.day is None:
+            return 0
+        return [*_day(gpu.day, card.tooltip.power_limit_w), _bands(view, gpu, users)]
 
     return [[of_card(host, card) for card in host.cards] for host in hosts]
 
 
-def _gpu(view: PastView, gpu: GpuPast, users: dict[str, int], limit_w: float | None) -> list[Any]:
-    first = view.past.now // HOUR - HOURS + 1
-    rows = [gpu.hours.get(first + place, (None,) * 4) for place in range(HOURS)]
-    utilization, memory, temperature, power = zip(*rows, strict=True)
-    most_w = max((value for value in power if value is not None), default=0.0)
+def _day(day: LastDay, limit_w: float | None) -> list[Any]:
+    watts = [None if value == NO_WATTS else value for value in day.power]
+    most_w = max((value for value in watts if value is not None), default=0)
     limit = short_number(limit_w) or 0
-    top_w = 0 if most_w <= limit else math.ceil(most_w)
+    top_w = 0 if most_w <= limit else most_w
     return [
-        letters(utilization, 100, COARSE),
-        letters(memory, gpu.memory_total or 0, COARSE),
-        letters(temperature, TOP_C, COARSE),
-        letters(power, top_w or limit, COARSE),
+        percent_letters(day.utilization, COARSE),
+        percent_letters(day.memory, COARSE),
+        # From 0 to 100 degrees.
+        percent_letters(day.temperature, COARSE),
+        letters(watts, top_w or limit, COARSE),
         top_w,
-        _bands(view, gpu, users),
     ]
 
 

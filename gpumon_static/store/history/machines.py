@@ -134,21 +134,18 @@ def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> d
     if not has_table(connection, "machine_runs"):
         return {}
     first = now // step - count + 1
+    # The load is kept in tenths.
+    units = dict.fromkeys(MachineValues._fields, "") | {"load": " / 10"}
     if step < HOUR:
-        means = ", ".join(f"avg({name})" for name in MachineValues._fields)
+        means = ", ".join(f"avg({name}){unit}" for name, unit in units.items())
         query = f"SELECT host, at / ?, {means} FROM machine_runs WHERE at >= ? GROUP BY 1, 2"  # noqa: S608
         parameters = (step, first * step)
     else:
-        means = ", ".join(f"1.0 * sum({name}_sum) / sum({name}_n)" for name in MachineValues._fields)
+        means = ", ".join(f"1.0 * sum({name}_sum) / sum({name}_n){unit}" for name, unit in units.items())
         query = f"SELECT host, hour / ?, {means} FROM machine_hours WHERE hour >= ? GROUP BY 1, 2"  # noqa: S608
         parameters = (step // HOUR, first * step // HOUR)
     names = dict(connection.execute("SELECT id, name FROM hosts"))
     found: dict[str, MachinePoints] = defaultdict(dict)
-    for host, point, *values in connection.execute(query, parameters):
-        found[names[host]][point] = _in_units(values)
+    for row in connection.execute(query, parameters):
+        found[names[row[0]]][row[1]] = row[2:]
     return found
-
-
-def _in_units(values: list[float | None]) -> tuple[float | None, ...]:
-    *percents, load = values
-    return (*percents, None if load is None else load / 10)

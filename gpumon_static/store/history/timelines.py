@@ -16,17 +16,10 @@ from typing import NamedTuple
 from gpumon_static.bounds.tables import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT, Range
 from gpumon_static.store.events import Event
 from gpumon_static.store.history.event_log import read_events
+from gpumon_static.store.history.last_day import LastDay, read_days
 from gpumon_static.store.history.machines import Availability, MachinePoints, availability, series
 from gpumon_static.store.history.observed import MISSED
-from gpumon_static.store.history.questions import (
-    MEASURED,
-    UserUse,
-    has_table,
-    is_place,
-    names_of,
-    period,
-    users,
-)
+from gpumon_static.store.history.questions import UserUse, has_table, is_place, names_of, period, users
 from gpumon_static.store.history.rollups import DAY, HOUR
 from gpumon_static.store.history.supply import SupplyAnswer, supply
 from gpumon_static.text import one_line
@@ -64,17 +57,13 @@ class Pool(NamedTuple):
     profile: str
 
 
-class Point(NamedTuple):
-    """Means over one point of time. None is not known: a gap."""
-
-    utilization_sum: int
-    utilization_n: int
-    memory_sum: int
-    memory_total: int
-    free: float
+Point = tuple[int, int, int, int, float]
+"""Of a pool at one point of time: utilization_sum, utilization_n, memory_sum, memory_total, and how many were
+free in the mean. As the database returns it, since there are hundreds of thousands."""
+FREE_OF_POINT = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GpuPast:
     model: str
     profile: str
@@ -88,8 +77,7 @@ class GpuPast:
     memory_total: int | None
     spans: list[Span] = field(default_factory=list)
     """Of the last day; where there was no run, none."""
-    hours: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
-    """Of the last day: mean utilization, memory, temperature, power."""
+    day: LastDay | None = None
 
 
 _Change = tuple[int, int, int | None]
@@ -179,9 +167,8 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
     for number, changes in _changes(connection, now - RIBBON_S - SLOT_S).items():
         if known := by_id.get(number):
             known.spans.extend(_spans(changes, crews, now))
-    for number, hour, *means in _hours(connection, now):
-        if known := by_id.get(number):
-            known.hours[hour] = tuple(means)
+    for number, day in read_days(connection, now, by_id).items():
+        by_id[number].day = day
     return found
 
 
@@ -204,8 +191,8 @@ def _changes(connection: sqlite3.Connection, start: int) -> dict[int, list[_Chan
         " AND s.at = (SELECT max(at) FROM spans WHERE gpu = l.gpu AND at <= ?)",
         "SELECT gpu, at, state, crew FROM spans WHERE at > ? ORDER BY at",
     ):
-        for gpu, at, state, crew in connection.execute(query, (start,)):
-            found[gpu].append((at, state, crew))
+        for row in connection.execute(query, (start,)):
+            found[row[0]].append(row[1:])
     return found
 
 
@@ -220,20 +207,6 @@ def _spans(changes: list[_Change], crews: dict[int | None, tuple[str, ...]], now
         if first < last and state != MISSED:
             found.append(Span(first, last, state, crews.get(crew, ())))
     return found
-
-
-def _hours(connection: sqlite3.Connection, now: int) -> sqlite3.Cursor:
-    means = ", ".join(_mean(name, bounds) for name, bounds in MEASURED.items())
-    return connection.execute(
-        f"SELECT gpu, hour, {means} FROM gpu_hours WHERE hour > ?",  # noqa: S608 (our own names)
-        (now // HOUR - 24,),
-    )
-
-
-def _mean(name: str, bounds: Range) -> str:
-    """In SQL, since there are many. Division by zero is NULL in SQLite, which is what it should be."""
-    mean = f"1.0 * {name}_sum / {name}_n"
-    return f"CASE WHEN {mean} BETWEEN {bounds.least} AND {bounds.most} THEN {mean} END"
 
 
 class _Pools:
@@ -268,13 +241,14 @@ def _range(
         size = HOUR if step < DAY else DAY
         query = (
             f"SELECT host, model, {unit} / ?, sum(utilization_sum), sum(utilization_n), sum(memory_sum),"  # noqa: S608
-            " sum(memory_total), max(gpus) * sum(free_s) / nullif(1.0 * sum(free_s + taken_s), 0)"
+            " sum(memory_total),"
+            " ifnull(max(gpus) * sum(free_s) / nullif(1.0 * sum(free_s + taken_s), 0), 0.0)"
             f" FROM pool_{unit}s WHERE {unit} >= ? GROUP BY 3, 1, 2"
         )
         parameters = (step // size, first * step // size)
     found: dict[tuple[int, int], dict[int, Point]] = defaultdict(dict)
-    for host, model, point, worked, measured, used, total, free in connection.execute(query, parameters):
-        found[host, model][point] = Point(worked, measured, used, total, free or 0.0)
+    for row in connection.execute(query, parameters):
+        found[row[:2]][row[2]] = row[3:]
     return {pools[key]: points for key, points in found.items()}
 
 
