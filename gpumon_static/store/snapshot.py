@@ -35,13 +35,6 @@ from gpumon_static.store.columns import (
 from gpumon_static.text import clip
 
 
-class _Row(NamedTuple):
-    """A line of the file, with the number it has in an editor."""
-
-    line: int
-    cells: dict[str, str]
-
-
 class _BadCell(ValueError):
     pass
 
@@ -60,10 +53,9 @@ def to_csv(readings: Iterable[HostReading]) -> str:
 
 def read(path: Path) -> list[HostReading]:
     """Raises `GpumonError`, with what is wrong, for a file that is not a whole snapshot."""
-    rows = _table(path, _text(path))
+    text = _text(path)
     try:
-        hosts = [list(group) for _, group in groupby(rows, key=lambda row: row.cells["host"])]
-        return [bounded(_reading(group)) for group in hosts]
+        return [bounded(reading) for reading in _Reader(path, text).readings()]
     except _BadCell as error:
         raise GpumonError(f"{path}: {error}; `gpumon-static fetch` writes it again") from error
 
@@ -81,31 +73,13 @@ def _text(path: Path) -> str:
         raise GpumonError(f"cannot read {path}: {error.strerror}") from error
     if not text.strip():
         raise GpumonError(f"{path} is empty; run `gpumon-static fetch`")
-    missing = [name for name in CONTRACT if name not in text.splitlines()[0].split(",")]
+    header = text.partition("\n")[0].rstrip("\r").split(",")
+    missing = [name for name in CONTRACT if name not in header]
     if missing:
         raise GpumonError(f"{path} is not a file of gpumon-static: it has no column {', '.join(missing[:3])}")
     if not text.endswith("\n"):
         raise GpumonError(f"{path} is cut off in its last line; run `gpumon-static fetch`")
     return text
-
-
-def _table(path: Path, text: str) -> list[_Row]:
-    """The lines as cells by column; a column that an older file does not have is empty."""
-    # A cell may be longer than the limit of the module, in a file of 0.1.0.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    reader = csv.reader(io.StringIO(text))
-    header = next(reader)
-    empty = dict.fromkeys(COLUMNS, "")
-    rows = []
-    try:
-        for row in reader:
-            if len(row) != len(header):
-                told = f"line {reader.line_num} has {len(row)} columns, not {len(header)}"
-                raise GpumonError(f"{path} is damaged: {told}")
-            rows.append(_Row(reader.line_num, empty | dict(zip(header, row, strict=True))))
-    except csv.Error as error:
-        raise GpumonError(f"{path} is damaged: {error}; run `gpumon-static fetch`") from error
-    return rows
 
 
 # Writing
@@ -155,43 +129,90 @@ def _process_rows(row: _Cells, processes: Sequence[Process]) -> Iterator[_Cells]
 # Reading
 
 
-def _reading(rows: list[_Row]) -> HostReading:
-    gpu_rows = [row for row in rows if row.cells["gpu_index"]]
-    gpus = groupby(gpu_rows, key=lambda row: row.cells["gpu_index"])
-    return HostReading(
-        **_fields(HOST, rows[0], required=("fetched_at", "status")),
-        machine=Machine(**_fields(MACHINE, rows[0])),
-        node=NodeState(**_fields(NODE, rows[0])),
-        gpus=tuple(_gpu(list(group)) for _, group in gpus),
-    )
+class _Row(NamedTuple):
+    """A line of the file, with the number it has in an editor."""
+
+    line: int
+    cells: list[str]
 
 
-def _gpu(rows: list[_Row]) -> Gpu:
-    in_slices = (row for row in rows if row.cells["mig_device"])
-    by_slice = groupby(in_slices, key=lambda row: row.cells["mig_device"])
-    return Gpu(
-        **_fields(GPU, rows[0]),
-        allocation=Allocation(**_fields(ALLOCATION, rows[0])),
-        slices=tuple(_slice(list(group)) for _, group in by_slice),
-        processes=_processes(row for row in rows if not row.cells["mig_device"]),
-    )
+class _Found:
+    """The columns of one kind of record that a file has, by their places: an older file has fewer."""
+
+    def __init__(self, columns: Mapping[str, CsvColumn], header: list[str], *required: str) -> None:
+        self._columns = [
+            (header.index(name), name in required, name, column.field, column.convert)
+            for name, column in columns.items()
+            if name in header
+        ]
+
+    def fields(self, row: _Row) -> dict[str, Any]:
+        found = {}
+        line, values = row
+        for place, is_required, name, field, convert in self._columns:
+            cell = values[place]
+            if cell or is_required:
+                try:
+                    found[field] = convert(cell)
+                except ValueError as error:
+                    raise _BadCell(f"line {line}: {clip(cell, 40)!r} is not a valid {name}") from error
+        return found
 
 
-def _slice(rows: list[_Row]) -> MigDevice:
-    return MigDevice(**_fields(SLICE, rows[0]), processes=_processes(rows))
+class _Reader:
+    """One host after the other: the rows of all of them would take many times the size of the file."""
 
+    def __init__(self, path: Path, text: str) -> None:
+        # A cell may be longer than the limit of the module, in a file of 0.1.0.
+        csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+        self._path = path
+        self._lines = csv.reader(io.StringIO(text))
+        header = next(self._lines)
+        self._length = len(header)
+        self._host_at, self._gpu_at, self._slice_at, self._pid_at = map(
+            header.index, ("host", "gpu_index", "mig_device", "pid")
+        )
+        self._host = _Found(HOST, header, "fetched_at", "status")
+        self._machine, self._node, self._gpu, self._allocation, self._slice, self._process = (
+            _Found(columns, header) for columns in (MACHINE, NODE, GPU, ALLOCATION, SLICE, PROCESS)
+        )
 
-def _processes(rows: Iterable[_Row]) -> tuple[Process, ...]:
-    return tuple(Process(**_fields(PROCESS, row)) for row in rows if row.cells["pid"])
+    def readings(self) -> Iterator[HostReading]:
+        for _, rows in groupby(self._rows(), key=lambda row: row.cells[self._host_at]):
+            yield self._reading_of(list(rows))
 
+    def _rows(self) -> Iterator[_Row]:
+        try:
+            for row in self._lines:
+                if len(row) != self._length:
+                    told = f"line {self._lines.line_num} has {len(row)} columns, not {self._length}"
+                    raise GpumonError(f"{self._path} is damaged: {told}")
+                yield _Row(self._lines.line_num, row)
+        except csv.Error as error:
+            raise GpumonError(f"{self._path} is damaged: {error}; run `gpumon-static fetch`") from error
 
-def _fields(columns: Mapping[str, CsvColumn], row: _Row, *, required: Sequence[str] = ()) -> dict[str, Any]:
-    found = {}
-    for column, (field, convert, _) in columns.items():
-        cell = row.cells[column]
-        if cell or column in required:
-            try:
-                found[field] = convert(cell)
-            except ValueError as error:
-                raise _BadCell(f"line {row.line}: {clip(cell, 40)!r} is not a valid {column}") from error
-    return found
+    def _reading_of(self, rows: list[_Row]) -> HostReading:
+        gpu_rows = [row for row in rows if row.cells[self._gpu_at]]
+        gpus = groupby(gpu_rows, key=lambda row: row.cells[self._gpu_at])
+        return HostReading(
+            **self._host.fields(rows[0]),
+            machine=Machine(**self._machine.fields(rows[0])),
+            node=NodeState(**self._node.fields(rows[0])),
+            gpus=tuple([self._gpu_of(list(group)) for _, group in gpus]),
+        )
+
+    def _gpu_of(self, rows: list[_Row]) -> Gpu:
+        in_slices = (row for row in rows if row.cells[self._slice_at])
+        by_slice = groupby(in_slices, key=lambda row: row.cells[self._slice_at])
+        return Gpu(
+            **self._gpu.fields(rows[0]),
+            allocation=Allocation(**self._allocation.fields(rows[0])),
+            slices=tuple([self._slice_of(list(group)) for _, group in by_slice]),
+            processes=self._processes_of(row for row in rows if not row.cells[self._slice_at]),
+        )
+
+    def _slice_of(self, rows: list[_Row]) -> MigDevice:
+        return MigDevice(**self._slice.fields(rows[0]), processes=self._processes_of(rows))
+
+    def _processes_of(self, rows: Iterable[_Row]) -> tuple[Process, ...]:
+        return tuple([Process(**self._process.fields(row)) for row in rows if row.cells[self._pid_at]])
