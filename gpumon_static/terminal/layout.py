@@ -28,8 +28,7 @@ class Column:
     """It is cut in its middle: hosts differ at the end of their names."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     text: str = ""
     style: str = ""
     short: str = ""
@@ -93,18 +92,25 @@ def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
     done = 0
     for column in columns:
         cell, width = row.get(column.name, EMPTY), widths[column.name]
-        is_short = bool(cell.short) and LEAST_SHORT <= width < cell_len(cell.text)
-        cut = fit_ends if column.keep_end or is_short else fit
-        text = cut(cell.short if is_short else cell.text, width)
-        pad = " " * (width - cell_len(text))
-        text = pad + text if column.right else text + pad
+        text, room = cell.text, width - cell_len(cell.text)
+        if room < 0:
+            text = _shortened(cell, column, width)
+            room = width - cell_len(text)
+        text = " " * room + text if column.right else text + " " * room
         if cell.style:
             spans.append(Span(done, done + len(text), cell.style))
         parts.append(text)
         done += len(text) + GAP
-    line = Text(SPACE.join(parts), no_wrap=True, overflow="crop", end="", spans=spans)
-    line.rstrip()
-    return line
+    text = SPACE.join(parts).rstrip()
+    if spans and spans[-1].end > len(text):
+        spans = [span.right_crop(len(text)) for span in spans if span.start < len(text)]
+    return Text(text, no_wrap=True, overflow="crop", end="", spans=spans)
+
+
+def _shortened(cell: Cell, column: Column, width: int) -> str:
+    is_short = bool(cell.short) and width >= LEAST_SHORT
+    cut = fit_ends if column.keep_end or is_short else fit
+    return cut(cell.short if is_short else cell.text, width)
 
 
 def in_line(parts: Sequence[LinePart], width: int | None, gap: str = "  ") -> Text:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpumon_static.bounds.vendors import vendor_of
-from gpumon_static.model import Process
+from gpumon_static.model import Gpu, Process
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
@@ -133,13 +133,19 @@ def place_rows(place: Place, name: str, look: Look, now: datetime) -> Iterator[R
 def _place_cells(place: Place, look: Look, style: str) -> Row:
     gpu = place.gpu
     profile = f"{plain(place.mig.profile or 'MIG')} " if place.mig else ""
-    power, limit = rounded(gpu.power_w, ""), rounded(gpu.power_limit_w, "")
-    return {
+    details = _detail_cells(gpu) if look.details else {}
+    return details | {
         "gpu": Cell(place.index, style),
         "model": Cell(profile + plain(short_model(gpu.name)) + _own_number(place), style),
         "memory": Cell(_of(place.memory_used_mib, place.memory_total_mib, look.unit), style),
         "share": Cell(percent(percent_of(place.memory_used_mib, place.memory_total_mib)), style),
         "utilization": Cell(percent(place.utilization), style),
+    }
+
+
+def _detail_cells(gpu: Gpu) -> Row:
+    power, limit = rounded(gpu.power_w, ""), rounded(gpu.power_limit_w, "")
+    return {
         "fan": Cell(percent(gpu.fan_percent)),
         "temperature": Cell(rounded(gpu.temperature_c, "°C")),
         "power": Cell(f"{power}/{limit}"),
