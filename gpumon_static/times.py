@@ -33,8 +33,9 @@ def utc_text_of(seconds: float) -> str:
 
 def by_minute(time: datetime) -> datetime:
     """The whole minute by which it is over: what ends at 14:29:31 has not ended by 14:29."""
-    begun = time.replace(second=0, microsecond=0)
-    return begun if begun == time else begun + timedelta(minutes=1)
+    if not time.second and not time.microsecond:
+        return time
+    return time.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 
 def parse_utc(text: str) -> datetime:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpumon_static.bounds.vendors import vendor_of
+from gpumon_static.publish.page.past import CardPast
 from gpumon_static.publish.page.records import Bar, Card, CutGpu, Holder, Kind, Numbers, Since
 from gpumon_static.publish.page.tooltips import SHARED, build_tooltip, ends_seconds
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
@@ -24,6 +25,7 @@ from gpumon_static.times import by_minute, duration, utc_text
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
     from gpumon_static.model import Gpu, Process
+    from gpumon_static.publish.page.past import PastView
     from gpumon_static.survey.owners import Owner
     from gpumon_static.survey.survey import Place, SurveyedHost
 
@@ -37,27 +39,31 @@ KIND_OF = {
 }
 
 
-def build_cards(host: SurveyedHost, anchor: str, tier: Tier) -> tuple[Card, ...]:
-    return tuple(_card(host, anchor, place, tier) for place in host.places())
+def build_cards(host: SurveyedHost, anchor: str, tier: Tier, past: PastView | None) -> tuple[Card, ...]:
+    return tuple([_card(host, anchor, place, tier, past) for place in host.places()])
 
 
-def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier) -> Card:
-    gpu, mig = place.gpu, place.mig
+def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, past: PastView | None) -> Card:
+    gpu, mig, kind = place.gpu, place.mig, KIND_OF[place.state]
     owners = by_owner(place.working)
     longest = _longest(place.working)
+    holder = _holder(place, tier, host.busy, owners, longest)
+    was = past.of_card(host.name, place.index, kind, holder) if past else CardPast(holder)
     return Card(
         anchor=f"{anchor}:{gpu.index}.{mig.index}" if mig else f"{anchor}:{gpu.index}",
         index=place.index,
         model=slice_model(mig, gpu) if mig else short_model(gpu.name),
-        kind=KIND_OF[place.state],
+        kind=kind,
         word=place.word,
         utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
         memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
-        holder=_holder(place, tier, host.busy, owners, longest),
+        holder=was.holder,
         tooltip=build_tooltip(gpu, place.cut, tier, host.busy),
         numbers=_numbers(place, owners, longest),
         fault=_fault(gpu) if gpu.faults else "",
         shared=SHARED if gpu.memory_shared else "",
+        since=was.since,
+        ribbon=was.ribbon,
         ends=_ends(place, host.reading.fetched_at) if host.reading else None,
         profile=clip(mig.profile or "MIG", PROFILE_LETTERS) if mig else "",
     )

@@ -68,8 +68,7 @@ class Frame:
 
 def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
     reading, tier, past = host.reading, frame.survey.tier, frame.past
-    cards = build_cards(host, anchor, tier)
-    cards = past.dressed(host.name, cards) if past else cards
+    cards = build_cards(host, anchor, tier, past)
     boxes = build_boxes(host.gpus, anchor, cards)
     last_cards = past.last_cards(host.name) if past and reading and not reading.ok else ()
     last_boxes = past.last_boxes(host.name, last_cards) if past else ()

@@ -8,13 +8,13 @@ nothing where there was no run. So it is read without colours as well. past_data
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpumon_static.publish.page.records import Bar, Card, IdleRow, Kind, LastCard, LastCut, Since
+from gpumon_static.publish.page.records import Bar, Card, Holder, IdleRow, Kind, LastCard, LastCut, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
 from gpumon_static.store.history.timelines import GpuPast, Past, Span
@@ -50,6 +50,14 @@ def namer(tier: Tier, key: bytes, shown: Mapping[str, str]) -> Who | None:
     return who
 
 
+class CardPast(NamedTuple):
+    """What a card has of the past."""
+
+    holder: Holder
+    since: Since | None = None
+    ribbon: str = ""
+
+
 @dataclass(frozen=True)
 class PastView:
     past: Past
@@ -63,25 +71,23 @@ class PastView:
             hosts.setdefault(host, {})[index] = gpu
         return hosts
 
-    def dressed(self, host: str, cards: Iterable[Card]) -> tuple[Card, ...]:
-        return tuple(self._dressed(card, self.past.gpus.get((host, card.index))) for card in cards)
-
-    def _dressed(self, card: Card, gpu: GpuPast | None) -> Card:
+    def of_card(self, host: str, index: str, kind: Kind, holder: Holder) -> CardPast:
+        """`holder`: without the past; one that only says that it is unused says for how long."""
+        gpu = self.past.gpus.get((host, index))
         if gpu is None:
-            return card
-        since, holder = self._since(card, gpu), card.holder
+            return CardPast(holder)
+        since, ribbon = self._since(kind, gpu), self.ribbon(gpu.spans)
         if since and holder.is_unused:
-            holder = holder._replace(text=since.text, runtime="")
-            since = None
-        return replace(card, since=since, holder=holder, ribbon=self.ribbon(gpu.spans))
+            return CardPast(holder._replace(text=since.text, runtime=""), None, ribbon)
+        return CardPast(holder, since, ribbon)
 
-    def _since(self, card: Card, gpu: GpuPast) -> Since | None:
+    def _since(self, kind: Kind, gpu: GpuPast) -> Since | None:
         """Nothing where the page's data and the history do not agree."""
-        if KINDS.get(card.kind) != gpu.state:
+        if KINDS.get(kind) != gpu.state:
             return None
-        if card.kind is Kind.FREE:
+        if kind is Kind.FREE:
             return Since(f"free for {duration(self._so_for(gpu))}")
-        if card.kind is Kind.HELD:
+        if kind is Kind.HELD:
             return Since(f"idle {duration(self._so_for(gpu))}")
         return _clock(gpu.taken_since or gpu.since, self.past.now)
 

@@ -52,25 +52,25 @@ NOTHING = (0, 0, 0, 0, 0)
 MOST_OWNERS = 3
 
 Series = Sequence[float | None]
+Levels = dict[str, list[str]]
+"""By range: utilization and memory, as letters."""
 
 
-def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool, each: bool = True) -> str:
-    """`everything`: hosts that are no longer in the config count too, in the past of the whole.
+def past_data(view: PastView, hosts: Iterable[HostView], levels: Levels, models: Iterable[ModelPast]) -> str:
+    """`hosts`: those that are shown with their own past and that of their GPUs.
 
-    `each`: with the past of each host and GPU.
+    `levels`: of the whole.
     """
-    known = list(hosts)
-    names = {host.full_name for host in known}
-    shown = known if each else []
+    shown = list(hosts)
     past = view.past
     users: dict[str, int] = {}
     by_host: dict[str, list[Pool]] = defaultdict(list)
-    for pool in whole_pools(past, names) if each else ():
+    for pool in whole_pools(past, {host.full_name for host in shown}) if shown else ():
         by_host[pool.host].append(pool)
     data: dict[str, Any] = {
         "step": {name: step for name, (step, _) in RANGES.items()},
         "first": {name: _first(name, past.now) for name in RANGES},
-        "cluster": past_levels(view, whole_pools(past, None if everything else names)),
+        "cluster": levels,
         "hosts": [[host.name, past_levels(view, by_host[host.full_name], COARSE)] for host in shown],
         "models": [
             [
@@ -79,7 +79,7 @@ def past_data(view: PastView, hosts: Iterable[HostView], *, everything: bool, ea
                 {name: letters(m.free[name], m.size) for name in RANGES},
                 letters(m.week, m.size),
             ]
-            for m in models_past(past, names)
+            for m in models
         ],
         "hour": first_hour(past.now),
         "slot": first_slot(past.now),
@@ -131,7 +131,7 @@ def _first(name: str, now: int) -> int:
     return now // step - count + 1
 
 
-def past_levels(view: PastView, pools: Iterable[Pool], levels: str = LEVELS) -> dict[str, list[str]]:
+def past_levels(view: PastView, pools: Iterable[Pool], levels: str = LEVELS) -> Levels:
     """Mean utilization and memory in use, in percent, of all GPUs of these pools."""
     found = {}
     for name, (_, count) in RANGES.items():

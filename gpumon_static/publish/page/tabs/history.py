@@ -6,7 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpumon_static.publish.page.past_data import LEVELS, models_past, past_data, past_levels, whole_pools
+from gpumon_static.publish.page.past_data import (
+    LEVELS,
+    Levels,
+    ModelPast,
+    models_past,
+    past_data,
+    past_levels,
+    whole_pools,
+)
 from gpumon_static.publish.page.records import HistoryView, HostView, IdleRow, Quantity, UsageRow
 from gpumon_static.store.history.timelines import USER_RANGES
 from gpumon_static.text import DASH
@@ -27,12 +35,16 @@ def build_history(
     """`idle`: where it is known already, of hosts whose cards are on other pages."""
     cards = ((host.full_name, host.anchor, card) for host in hosts for card in host.cards)
     names = {host.full_name for host in hosts}
+    # Hosts that are no longer in the config count too, in the past of the whole.
+    counted = None if everything else names
+    levels = past_levels(view, whole_pools(view.past, counted))
+    models = models_past(view.past, names)
     return HistoryView(
         idle=view.idle_rows(cards) if idle is None else tuple(idle),
         idle_after=duration(view.idle_after),
-        usage=_usage(view, None if everything else names),
-        summaries=(*_summaries(view, None if everything else names), *_models_in_words(view, names)),
-        data=past_data(view, hosts, everything=everything, each=idle is None),
+        usage=_usage(view, counted),
+        summaries=(*_summaries(levels), *_models_in_words(models)),
+        data=past_data(view, hosts if idle is None else (), levels, models),
     )
 
 
@@ -76,8 +88,7 @@ def _by_user(uses: Iterable[UserUse], names: set[str] | None) -> dict[str, tuple
     return sums
 
 
-def _summaries(view: PastView, names: set[str] | None) -> tuple[tuple[str, str], ...]:
-    levels = past_levels(view, whole_pools(view.past, names))
+def _summaries(levels: Levels) -> tuple[tuple[str, str], ...]:
     told = []
     for key, (utilization, memory) in levels.items():
         worked, used = _decoded(utilization), _decoded(memory)
@@ -89,9 +100,9 @@ def _summaries(view: PastView, names: set[str] | None) -> tuple[tuple[str, str],
     return tuple(told)
 
 
-def _models_in_words(view: PastView, names: set[str]) -> Iterator[tuple[str, str]]:
+def _models_in_words(models: Iterable[ModelPast]) -> Iterator[tuple[str, str]]:
     """What their charts and the week say, for who cannot see them."""
-    for model in models_past(view.past, names):
+    for model in models:
         means = {key: _mean(values) for key, values in model.free.items()}
         told = ", ".join(
             f"{mean:.1f} in {RANGE_WORDS[key]}" for key, mean in means.items() if mean is not None
