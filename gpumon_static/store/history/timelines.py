@@ -41,14 +41,9 @@ YEAR = 365 * DAY
 MOST_EVENTS = 1000
 
 
-class Span(NamedTuple):
-    """Of the last day: slots in one state, counted from the day's first."""
-
-    first: int
-    last: int
-    """The one after it."""
-    state: int
-    users: tuple[str, ...]
+Span = tuple[int, int, int, tuple[str, ...]]
+"""Of the last day: the slots of one state, counted from the day's first: the first of them, the one after the
+last, the state, and whose it was."""
 
 
 class Pool(NamedTuple):
@@ -80,8 +75,8 @@ class GpuPast:
     day: LastDay | None = None
 
 
-_Change = tuple[int, int, int | None]
-"""When, to which state, with which crew."""
+_Change = tuple[int, int, int, int | None]
+"""Of which GPU, from which slot of the last day on, to which state, with which crew."""
 GpuKey = tuple[str, str]
 """Host and index as cards have it: 3, or 3:1."""
 
@@ -164,9 +159,9 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
         gpu = GpuPast(*names, state, crews.get(crew, ()), *rest)
         index = str(position) if slice_ is None else f"{position}:{slice_}"
         found[host, index] = by_id[number] = gpu
-    for number, changes in _changes(connection, now - RIBBON_S - SLOT_S).items():
+    for number, changes in _changes(connection, now).items():
         if known := by_id.get(number):
-            known.spans.extend(_spans(changes, crews, now))
+            known.spans.extend(_spans(changes, crews, _last_slot(now)))
     for number, day in read_days(connection, now, by_id).items():
         by_id[number].day = day
     return found
@@ -183,30 +178,34 @@ def first_slot(now: int) -> int:
     return (now - RIBBON_S) // SLOT_S + 1
 
 
-def _changes(connection: sqlite3.Connection, start: int) -> dict[int, list[_Change]]:
-    """By GPU: the last one up to the start, and all after it."""
+def _last_slot(now: int) -> int:
+    """Counted from the first."""
+    return (now - first_slot(now) * SLOT_S + HALF_SLOT) // SLOT_S
+
+
+def _changes(connection: sqlite3.Connection, now: int) -> dict[int, list[_Change]]:
+    """By GPU: the last one up to the beginning of the day, and all after it."""
+    nearest = f"(s.at - {first_slot(now) * SLOT_S - HALF_SLOT}) / {SLOT_S}"
+    slot = f"min({_last_slot(now)}, max(0, {nearest}))"
     found: dict[int, list[_Change]] = defaultdict(list)
     for query in (
-        "SELECT l.gpu, s.at, s.state, s.crew FROM latest AS l JOIN spans AS s ON s.gpu = l.gpu"
+        f"SELECT s.gpu, {slot}, s.state, s.crew FROM latest AS l JOIN spans AS s ON s.gpu = l.gpu"  # noqa: S608
         " AND s.at = (SELECT max(at) FROM spans WHERE gpu = l.gpu AND at <= ?)",
-        "SELECT gpu, at, state, crew FROM spans WHERE at > ? ORDER BY at",
+        f"SELECT s.gpu, {slot}, s.state, s.crew FROM spans AS s WHERE at > ? ORDER BY at",  # noqa: S608
     ):
-        for row in connection.execute(query, (start,)):
-            found[row[0]].append(row[1:])
+        for row in connection.execute(query, (now - RIBBON_S - SLOT_S,)):
+            found[row[0]].append(row)
     return found
 
 
-def _spans(changes: list[_Change], crews: dict[int | None, tuple[str, ...]], now: int) -> list[Span]:
-    """To the nearest slot, and without those that are too short for one."""
-    start = first_slot(now) * SLOT_S
-    ends = [at for at, _, _ in changes[1:]]
-    found = []
-    for (at, state, crew), end in zip(changes, [*ends, now], strict=True):
-        first = (max(start, at) - start + HALF_SLOT) // SLOT_S
-        last = (min(end, now) - start + HALF_SLOT) // SLOT_S
-        if first < last and state != MISSED:
-            found.append(Span(first, last, state, crews.get(crew, ())))
-    return found
+def _spans(changes: list[_Change], crews: dict[int | None, tuple[str, ...]], last: int) -> list[Span]:
+    """Without those that are too short for a slot. `last`: that of now."""
+    ends = [*(slot for _, slot, _, _ in changes[1:]), last]
+    return [
+        (first, end, state, crews.get(crew, ()))
+        for (_, first, state, crew), end in zip(changes, ends, strict=True)
+        if first < end and state != MISSED
+    ]
 
 
 class _Pools:
