@@ -279,7 +279,7 @@ def test_the_past_has_something_to_say(tmp_path: Path) -> None:
     with open_history(setup.history_path) as connection:
         known = timelines.read(connection, THURSDAY, setup.groups)
     assert {"host-down", "host-up", "gpu-fault", "gpu-freed"} <= {event.type for event in known.events}
-    assert set(known.machines["24h"]) >= {"vision-01", "language-01"}
+    assert set(known.machines["24h"].hosts) >= {"vision-01", "language-01"}
     assert any((found.share or 0) < 1 for found in known.availability.values())
     verdicts = {row.verdict for row in supply_rows(known.supply["30d"][0])}
     assert {SupplyVerdict.SHORT, SupplyVerdict.HELD, SupplyVerdict.AMPLE} <= verdicts

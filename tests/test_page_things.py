@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +26,8 @@ from gpumon_static.publish.page.things_data import MOST_LETTERS
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import reading as open_history
-from gpumon_static.store.history.machines import MachinePoints
+from gpumon_static.store.history.machines import MachinePast
+from gpumon_static.store.history.pool_past import RANGES, first_point
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.supply import supply_rows
 from gpumon_static.survey.survey import build_survey
@@ -422,13 +424,12 @@ def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, ti
     setup, past = kept
     names = [f"h{number}" for number in range(600)]
     for count in (3, 600):
-        points: dict[str, dict[str, MachinePoints]] = {
-            key: {
-                name: {NOW_POINT[key] - n: (50.0, 50.0, 50.0, 1.0) for n in range(size)}
-                for name in names[:count]
-            }
-            for key, (_, size) in timelines.RANGES.items()
-            if key in timelines.MACHINE_RANGES
+        points = {
+            key: MachinePast(
+                first_point(key, int(NOW.timestamp())),
+                {name: array("f", [50.0, 50.0, 50.0, 1.0] * RANGES[key][1]) for name in names[:count]},
+            )
+            for key in timelines.MACHINE_RANGES
         }
         many = replace(past, machines=points)
         wide = replace(setup, hosts=tuple(host_config(name) for name in names[:count]))
@@ -443,6 +444,3 @@ def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, ti
             for row in ranges
             for text in row
         )
-
-
-NOW_POINT = {key: int(NOW.timestamp()) // step for key, (step, _) in timelines.RANGES.items()}

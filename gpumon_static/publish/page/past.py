@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static.publish.page.records import Bar, Card, Holder, IdleRow, Kind, LastCard, LastCut, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
+from gpumon_static.store.history.last_day import Spans
 from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
-from gpumon_static.store.history.timelines import GpuPast, Past, Span
+from gpumon_static.store.history.timelines import GpuPast, Past
 from gpumon_static.survey.jobs import since_words
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import USER_LETTERS
@@ -98,7 +99,7 @@ class PastView:
             since = max(since, gpu.taken_since)
         return self.past.now - since
 
-    def ribbon(self, spans: list[Span]) -> str:
+    def ribbon(self, spans: Spans) -> str:
         """Runs of slots, from the oldest on; a space where there was no run."""
         drawn: list[str] = []
         pen = 0

@@ -20,22 +20,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static.publish.page.data import ESCAPES, short_number
-from gpumon_static.store.history.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour
+from gpumon_static.store.history.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
 from gpumon_static.store.history.observed import TAKEN
-from gpumon_static.store.history.timelines import (
-    FREE_OF_POINT,
-    RANGES,
-    GpuPast,
-    Past,
-    Point,
-    Pool,
-    first_slot,
-)
+from gpumon_static.store.history.pool_past import RANGES, WIDTH, Column, Pool, first_point
+from gpumon_static.store.history.timelines import GpuPast, Past
 from gpumon_static.survey.names import short_model
 from gpumon_static.text import natural_key
 
@@ -48,7 +41,6 @@ COARSE = "".join(LEVELS[min(63, round(place / 4) * 4)] for place in range(64))
 """Every fourth level, for what there are thousands of: half as much when packed."""
 MOST, BOTTOM = len(LEVELS) - 1, LEVELS[0]
 LONG_GAP = 4
-NOTHING = (0, 0, 0, 0, 0)
 MOST_OWNERS = 3
 
 Series = Sequence[float | None]
@@ -69,7 +61,7 @@ def past_data(view: PastView, hosts: Iterable[HostView], levels: Levels, models:
         by_host[pool.host].append(pool)
     data: dict[str, Any] = {
         "step": {name: step for name, (step, _) in RANGES.items()},
-        "first": {name: _first(name, past.now) for name in RANGES},
+        "first": {name: first_point(name, past.now) for name in RANGES},
         "cluster": levels,
         "hosts": [[host.name, past_levels(view, by_host[host.full_name], COARSE)] for host in shown],
         "models": [
@@ -91,7 +83,7 @@ def past_data(view: PastView, hosts: Iterable[HostView], levels: Levels, models:
 
 def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
     """Of these hosts, or of all there ever were. Slices are left out: their card has them."""
-    known = {pool for points in past.ranges.values() for pool in points}
+    known = {pool for known in past.ranges.values() for pool in known.pools}
     return [pool for pool in known if not pool.profile and (hosts is None or pool.host in hosts)]
 
 
@@ -126,36 +118,33 @@ def percent_letters(percents: bytes | bytearray, levels: str = LEVELS) -> str:
     return _in_short(percents.translate(_TABLES[levels]).decode())
 
 
-def _first(name: str, now: int) -> int:
-    step, count = RANGES[name]
-    return now // step - count + 1
-
-
-def past_levels(view: PastView, pools: Iterable[Pool], levels: str = LEVELS) -> Levels:
+def past_levels(view: PastView, pools: Sequence[Pool], levels: str = LEVELS) -> Levels:
     """Mean utilization and memory in use, in percent, of all GPUs of these pools."""
     found = {}
-    for name, (_, count) in RANGES.items():
-        sums = _summed([view.past.ranges[name].get(pool, {}) for pool in pools])
-        if not sums:
-            found[name] = ["", ""]
-            continue
-        first = _first(name, view.past.now)
-        rows = [sums.get(number, NOTHING) for number in range(first, first + count)]
+    for name in RANGES:
+        worked, measured, used, total = (
+            _summed(view.past, pools, name, column)
+            for column in (
+                Column.UTILIZATION_SUM,
+                Column.UTILIZATION_N,
+                Column.MEMORY_SUM,
+                Column.MEMORY_TOTAL,
+            )
+        )
         found[name] = [
-            letters([p[0] / p[1] if p[1] else None for p in rows], 100, levels),
-            letters([100 * p[2] / p[3] if p[3] else None for p in rows], 100, levels),
+            letters([w / m if m else None for w, m in zip(worked, measured, strict=True)], 100, levels),
+            letters([100 * u / t if t else None for u, t in zip(used, total, strict=True)], 100, levels),
         ]
     return found
 
 
-def _summed(pools: list[dict[int, Point]]) -> Mapping[int, tuple[float, ...]]:
-    if len(pools) == 1:
-        return pools[0]
-    at_each: dict[int, list[Point]] = defaultdict(list)
-    for points in pools:
-        for number, point in points.items():
-            at_each[number].append(point)
-    return {number: tuple(map(sum, zip(*points, strict=True))) for number, points in at_each.items()}
+def _summed(past: Past, pools: Iterable[Pool], name: str, column: Column) -> list[float]:
+    """Of all points of the range; of those before the history began nothing."""
+    first, known = past.ranges[name]
+    series = [points[column::WIDTH] for pool in pools if (points := known.get(pool))]
+    before = [0.0] * (first - first_point(name, past.now))
+    sums = list(map(sum, zip(*series, strict=True))) if len(series) != 1 else list(series[0])
+    return [*before, *sums] if series else [0.0] * RANGES[name][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +173,8 @@ def models_past(past: Past, hosts: set[str]) -> list[ModelPast]:
 
 
 def _free(past: Past, pools: list[Pool], name: str) -> Series:
-    first, count = _first(name, past.now), RANGES[name][1]
-    sums = _summed([past.ranges[name].get(pool, {}) for pool in pools])
-    return [sums[n][FREE_OF_POINT] if n in sums else None for n in range(first, first + count)]
+    free, known = (_summed(past, pools, name, column) for column in (Column.FREE, Column.KNOWN))
+    return [number if is_known else None for number, is_known in zip(free, known, strict=True)]
 
 
 def _week(past: Past, pools: list[Pool], size: int) -> Series:

@@ -19,13 +19,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static.publish.page.data import ESCAPES
-from gpumon_static.publish.page.past_data import letters
+from gpumon_static.publish.page.past_data import Series, letters
 from gpumon_static.publish.page.tabs.health import title_of
 from gpumon_static.publish.page.tooltips import ends_seconds
-from gpumon_static.store.history.timelines import MACHINE_RANGES, RANGES
+from gpumon_static.store.history.machines import MACHINE_WIDTH, MachinePast
+from gpumon_static.store.history.pool_past import RANGES
+from gpumon_static.store.history.timelines import MACHINE_RANGES
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.slurm.given import given_to
 
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.past import PastView
     from gpumon_static.publish.page.records import UsageRow
     from gpumon_static.store.events import Event
-    from gpumon_static.store.history.machines import MachinePoints
     from gpumon_static.survey.jobs import Job, JobPlace
     from gpumon_static.survey.survey import Survey
 
@@ -43,8 +45,6 @@ MOST_JOBS = 1500
 MOST_USERS_OF_A_HOST = 6
 COARSER = (1, 2, 4, 6, 8, 12, 16, 24)
 """Points that become one."""
-
-Series = dict[int, tuple[float | None, ...]]
 
 
 def things_data(
@@ -132,9 +132,9 @@ def _availability(past: PastView, places: dict[str, int]) -> dict[int, list[floa
 
 
 def _machines(past: PastView, places: dict[str, int]) -> dict[str, Any]:
-    ranges = {name: past.past.machines.get(name, {}) for name in MACHINE_RANGES}
-    known = sorted({host for by_host in ranges.values() for host in by_host if host in places})
-    points = 4 * sum(RANGES[name][1] for name in MACHINE_RANGES)
+    ranges = {name: past.past.machines.get(name, MachinePast()) for name in MACHINE_RANGES}
+    known = sorted({host for of in ranges.values() for host in of.hosts if host in places})
+    points = MACHINE_WIDTH * sum(RANGES[name][1] for name in MACHINE_RANGES)
     coarser = next((n for n in COARSER if len(known) * points / n <= MOST_LETTERS), COARSER[-1])
     steps = {name: RANGES[name][0] * coarser for name in MACHINE_RANGES}
     counts = {name: -(-RANGES[name][1] // coarser) for name in MACHINE_RANGES}
@@ -145,35 +145,31 @@ def _machines(past: PastView, places: dict[str, int]) -> dict[str, Any]:
         "count": counts,
         "hosts": {
             places[host]: _machine(
-                {name: _merged(ranges[name].get(host, {}), coarser) for name in MACHINE_RANGES}, first, counts
+                [_series(of, host, first[name] * coarser, coarser) for name, of in ranges.items()]
             )
             for host in known
         },
     }
 
 
-def _machine(by_range: dict[str, Series], first: dict[str, int], counts: dict[str, int]) -> list[Any]:
-    loads = [values[3] for series in by_range.values() for values in series.values() if values[3] is not None]
+def _machine(ranges: list[list[Series]]) -> list[Any]:
+    loads = [load for *_, series in ranges for load in series if load is not None]
     top = max(1.0, *loads) if loads else 1.0
-    found: list[Any] = [round(top, 1)]
-    for name, series in by_range.items():
-        rows = [series.get(first[name] + place, (None,) * 4) for place in range(counts[name])]
-        found.append(
-            [letters(column, 100 if n < 3 else top) for n, column in enumerate(zip(*rows, strict=True))]
-        )
+    tops = (100, 100, 100, top)
+    return [round(top, 1), *([*map(letters, series, tops)] for series in ranges)]
+
+
+def _series(of: MachinePast, host: str, first: int, coarser: int) -> list[Series]:
+    """CPU, RAM, disk and load from the point `first` on: means over so many points each."""
+    points = of.hosts.get(host, ())
+    missing = of.first - first
+    found: list[Series] = []
+    for number in range(MACHINE_WIDTH):
+        values = [*[nan] * missing, *points[max(0, -missing) * MACHINE_WIDTH + number :: MACHINE_WIDTH]]
+        found.append([_mean(values[place : place + coarser]) for place in range(0, len(values), coarser)])
     return found
 
 
-def _merged(points: MachinePoints, coarser: int) -> Series:
-    """Means over so many points each."""
-    if coarser == 1:
-        return points
-    grouped: dict[int, list[tuple[float | None, ...]]] = defaultdict(list)
-    for number, values in points.items():
-        grouped[number // coarser].append(values)
-    return {number: tuple(map(_mean, zip(*rows, strict=True))) for number, rows in grouped.items()}
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _mean(values: Sequence[float]) -> float | None:
+    known = [value for value in values if not isnan(value)]
     return sum(known) / len(known) if known else None

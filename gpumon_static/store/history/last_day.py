@@ -1,19 +1,84 @@
-"""The means of each hour of the last day, of every GPU: a byte or two each, since there are millions."""
+"""The last day of every GPU: in which states it was, in slots of a quarter of an hour, and means by the hour.
+
+There are millions of these numbers at 80,000 GPUs. They are kept as small as they are.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpumon_static.bounds.tables import MEMORY, PERCENT, POWER, TEMPERATURE, Range
-from gpumon_static.store.history.rollups import HOUR
+from gpumon_static.store.history.observed import MISSED
+from gpumon_static.store.history.rollups import DAY, HOUR
 
+SLOT_S = 15 * 60
+HALF_SLOT = SLOT_S // 2
 HOURS = 24
 NO_BYTE = 255
 """In the place of what is not known: more than any percentage and any temperature."""
 NO_WATTS = 65_535
+
+
+Users = tuple[str, ...]
+_Change = tuple[int, int, int, int | None]
+"""Of which GPU, from which slot on, to which state, with which crew."""
+
+
+class Spans:
+    """The times in one state of a GPU: the first slot of each, the one after the last, state and users."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, *parts: object) -> None:
+        # One after the other, since a tuple for each would take three times the memory.
+        self._parts: tuple[Any, ...] = parts
+
+    def __iter__(self) -> Iterator[tuple[int, int, int, Users]]:
+        return zip(*(self._parts[number::4] for number in range(4)), strict=True)
+
+
+def first_slot(now: int) -> int:
+    """Of the last day, counted from 1970."""
+    return (now - DAY) // SLOT_S + 1
+
+
+def read_spans(
+    connection: sqlite3.Connection, now: int, crews: Mapping[int | None, Users]
+) -> Iterator[tuple[int, Spans]]:
+    """By the number of the GPU; to the nearest slot, and without those that are too short for one."""
+    last = _last_slot(now)
+    for gpu, changes in _changes(connection, now).items():
+        ends = [*(slot for _, slot, _, _ in changes[1:]), last]
+        parts: list[object] = []
+        for (_, first, state, crew), end in zip(changes, ends, strict=True):
+            if first < end and state != MISSED:
+                parts += (first, end, state, crews.get(crew, ()))
+        yield gpu, Spans(*parts)
+
+
+def _last_slot(now: int) -> int:
+    """Counted from the first."""
+    return (now - first_slot(now) * SLOT_S + HALF_SLOT) // SLOT_S
+
+
+def _changes(connection: sqlite3.Connection, now: int) -> dict[int, list[_Change]]:
+    """By GPU: the last one up to the beginning of the day, and all after it."""
+    nearest = f"(s.at - {first_slot(now) * SLOT_S - HALF_SLOT}) / {SLOT_S}"
+    slot = f"min({_last_slot(now)}, max(0, {nearest}))"
+    found: dict[int, list[_Change]] = defaultdict(list)
+    for query in (
+        f"SELECT s.gpu, {slot}, s.state, s.crew FROM latest AS l JOIN spans AS s ON s.gpu = l.gpu"  # noqa: S608
+        " AND s.at = (SELECT max(at) FROM spans WHERE gpu = l.gpu AND at <= ?)",
+        f"SELECT s.gpu, {slot}, s.state, s.crew FROM spans AS s WHERE at > ? ORDER BY at",  # noqa: S608
+    ):
+        for row in connection.execute(query, (now - DAY - SLOT_S,)):
+            found[row[0]].append(row)
+    return found
 
 
 def _no_bytes() -> bytearray:

@@ -7,7 +7,9 @@ A run's answer, or its failure, stands for the time until the next one of that h
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
+from array import array
+from collections.abc import Mapping
+from math import nan
 from typing import NamedTuple
 
 from gpumon_static.store.history.database import MACHINE_SUMS
@@ -125,27 +127,46 @@ def availability(connection: sqlite3.Connection, now: int) -> dict[str, Availabi
     return found
 
 
-MachinePoints = dict[int, tuple[float | None, ...]]
-"""Mean CPU, RAM and fullest disk in percent and load, by the number of the point since 1970."""
+MACHINE_WIDTH = len(MachineValues._fields)
 
 
-def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> dict[str, MachinePoints]:
-    """By host: `count` points of `step` seconds each, up to now."""
+class MachinePast(NamedTuple):
+    first: int = 0
+    """The number of the first point since 1970. A history may be younger than its range."""
+    hosts: Mapping[str, array[float]] = {}
+    """Mean CPU, RAM and fullest disk in percent and load, point by point; NaN is not known."""
+
+
+def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> MachinePast:
+    """`count` points of `step` seconds each, up to now."""
     if not has_table(connection, "machine_runs"):
-        return {}
-    first = now // step - count + 1
+        return MachinePast()
+    first, last = now // step - count + 1, now // step
     # The load is kept in tenths.
-    units = dict.fromkeys(MachineValues._fields, "") | {"load": " / 10"}
+    scale = dict.fromkeys(MachineValues._fields, "") | {"load": " / 10"}
     if step < HOUR:
-        means = ", ".join(f"avg({name}){unit}" for name, unit in units.items())
-        query = f"SELECT host, at / ?, {means} FROM machine_runs WHERE at >= ? GROUP BY 1, 2"  # noqa: S608
-        parameters = (step, first * step)
+        means = ", ".join(f"avg({name}){by}" for name, by in scale.items())
+        table, unit, size = "machine_runs", "at", 1
     else:
-        means = ", ".join(f"1.0 * sum({name}_sum) / sum({name}_n){unit}" for name, unit in units.items())
-        query = f"SELECT host, hour / ?, {means} FROM machine_hours WHERE hour >= ? GROUP BY 1, 2"  # noqa: S608
-        parameters = (step // HOUR, first * step // HOUR)
+        means = ", ".join(f"1.0 * sum({name}_sum) / sum({name}_n){by}" for name, by in scale.items())
+        table, unit, size = "machine_hours", "hour", HOUR
+    units = step // size
+    rows = connection.execute(
+        f"SELECT host, {unit} / ?, {means} FROM {table} WHERE {unit} BETWEEN ? AND ?"  # noqa: S608 (our own)
+        " GROUP BY 2, 1 ORDER BY 2",
+        (units, first * units, (last + 1) * units - 1),
+    )
+    found: dict[int, array[float]] = {}
+    unknown: array[float] = array("f")
+    for host, point, *values in rows:
+        if not found:
+            first = point
+            unknown = array("f", [nan]) * (MACHINE_WIDTH * (last - first + 1))
+        points = found.get(host)
+        if points is None:
+            points = found[host] = unknown[:]
+        for place, value in enumerate(values, MACHINE_WIDTH * (point - first)):
+            if value is not None:
+                points[place] = value
     names = dict(connection.execute("SELECT id, name FROM hosts"))
-    found: dict[str, MachinePoints] = defaultdict(dict)
-    for row in connection.execute(query, parameters):
-        found[names[row[0]]][row[1]] = row[2:]
-    return found
+    return MachinePast(first, {names[host]: points for host, points in found.items()})

@@ -55,6 +55,7 @@ def extract(page: Page, part: Part) -> Extract:
             replace(
                 view,
                 cards=(),
+                boxes=(),
                 last_cards=(),
                 last_boxes=(),
                 meters=(),

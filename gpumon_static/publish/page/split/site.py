@@ -48,8 +48,14 @@ def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> lis
     gpus = sum(len(host.gpus) for part in parts for host in part.hosts)
     if gpus < PAYS_FROM or cores < 2:
         return [_render_part(whole, branding, part) for part in parts]
+    # A process for each part: what it inherits becomes its own with the first look at it, and stays.
+    rounds = (parts[first : first + cores] for first in range(0, len(parts), cores))
+    return [made for some in rounds for made in _made_beside(whole, branding, some)]
+
+
+def _made_beside(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> list[tuple[str, Extract]]:
     pool = ProcessPoolExecutor(
-        min(cores, len(parts)),
+        len(parts),
         mp_context=multiprocessing.get_context("fork"),
         initializer=_inherit,
         initargs=(whole, branding),
