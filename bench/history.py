@@ -22,9 +22,10 @@ from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostC
 from gpumon_static.model import Gpu, HostReading, Process
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.store.history import questions, record, timelines
+from gpumon_static.store.history import questions, record
 from gpumon_static.store.history.database import reading, writing
 from gpumon_static.store.history.names import Names
+from gpumon_static.store.history.past import timelines
 from gpumon_static.store.history.rollups import DAY, HOUR
 from gpumon_static.survey.sightings import observed, sightings
 

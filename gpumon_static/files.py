@@ -20,6 +20,8 @@ NOT_FOR_OTHERS = "it is for the user who runs fetch, and for the group that path
 CHUNK = 256 * 1024
 GZIP = 31
 """What zlib calls the format of .gz files."""
+FOR_READERS, FOR_PROGRAMS = 6, 5
+"""How hard to pack: half the time for the files of programs, which are large and change with every run."""
 PRIVATE_BITS = 0o640
 """The most that a private file may have: its group reads it where the config sets one."""
 
@@ -67,7 +69,8 @@ def _write(files: Mapping[Path, Content], *, private: bool, with_packed: bool) -
             staged |= {target: _temporary(target) for target in (packed, path) if target}
             stage(path, _chunks(content))
             if packed:
-                stage(packed, _gzipped(staged[path]))
+                level = FOR_READERS if isinstance(content, str) else FOR_PROGRAMS
+                stage(packed, _gzipped(staged[path], level))
         _put_in_place(staged)
     finally:
         for temporary in staged.values():
@@ -104,9 +107,9 @@ def _chunks(content: Content) -> Iterator[bytes]:
         yield "".join(pieces).encode()
 
 
-def _gzipped(path: Path) -> Iterator[bytes]:
+def _gzipped(path: Path, level: int) -> Iterator[bytes]:
     """The same bytes for the same content: no name and no time in it."""
-    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+    packer = zlib.compressobj(level, zlib.DEFLATED, GZIP)
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             yield packer.compress(chunk)

@@ -21,8 +21,8 @@ from gpumon_static.demo.lab import DemoHost, DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading, reading
 from gpumon_static.model import GONE, NOT_ALLOCATED, Gpu, HostReading, Process, Status
 from gpumon_static.store import events_file
-from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.past import timelines
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.state import State, gpu_state, slice_state, slices_of
 from gpumon_static.survey.supply import SupplyVerdict, supply_rows

@@ -54,10 +54,11 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.columns import COLUMNS
 from gpumon_static.store.events import Event, EventGpu, EventMemory
-from gpumon_static.store.history import questions, timelines
+from gpumon_static.store.history import questions
 from gpumon_static.store.history.database import reading as reading_history
 from gpumon_static.store.history.database import writing as writing_history
-from gpumon_static.store.history.last_day import LastDay
+from gpumon_static.store.history.past import timelines
+from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS
 from gpumon_static.store.history.record import add, record
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.news import tell
@@ -290,7 +291,10 @@ def test_a_database_that_holds_worse_is_read_within_the_bounds_of_now(tmp_path: 
         asked = questions.period(connection, 0, int(now.timestamp()))
         told = questions.gpus(connection, asked)
     assert set(past.gpus) == {("bad", "0"), ("good", "0")}
-    assert [gpu.day for gpu in past.gpus.values()] == [LastDay(), LastDay()]
+    for known in past.gpus.values():
+        assert known.day
+        means = known.day.utilization + known.day.memory + known.day.temperature
+        assert (set(means), set(known.day.power)) == ({NO_BYTE}, {NO_WATTS})
     assert [(use.temperature.mean, use.temperature.most) for use in told] == [(None, None)] * 2
 
 

@@ -16,8 +16,9 @@ from gpumon_static.config.settings import Config, HistoryConfig, PathsConfig
 from gpumon_static.model import Disk, HostReading, Machine
 from gpumon_static.store import events_file
 from gpumon_static.store.events import Event, EventMemory
-from gpumon_static.store.history import database, event_log, record, timelines
+from gpumon_static.store.history import database, event_log, record
 from gpumon_static.store.history.database import reading, writing
+from gpumon_static.store.history.past import timelines
 from tests.builders import READ_AT, busy_gpu, config, failed
 from tests.builders import reading as host_reading
 

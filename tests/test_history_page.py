@@ -19,8 +19,8 @@ from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.past_data import LEVELS, letters
 from gpumon_static.publish.page.records import Page
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.past import timelines
 from tests.browser import OpenPage
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.test_history import START, Lab, held_gpu

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from gpumon_static.config.settings import Config
 from gpumon_static.publish.page.html import render_page
-from gpumon_static.store.history import timelines
+from gpumon_static.store.history.past import timelines
 from tests.browser import OpenPage
 from tests.builders import failed, gpu, reading
 from tests.labs import lab, page_of

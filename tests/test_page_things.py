@@ -24,10 +24,10 @@ from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.tabs.people import MOST_PEOPLE
 from gpumon_static.publish.page.things_data import MOST_LETTERS
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.machines import MachinePast
-from gpumon_static.store.history.pool_past import RANGES, first_point
+from gpumon_static.store.history.past import timelines
+from gpumon_static.store.history.past.pools import RANGES, first_point
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.supply import supply_rows
 from gpumon_static.survey.survey import build_survey

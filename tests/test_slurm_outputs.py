@@ -37,9 +37,10 @@ from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.publish.reports.supply import SupplyReport, SupplySection, render_supply
 from gpumon_static.store.events import EventMemory
-from gpumon_static.store.history import questions, timelines
+from gpumon_static.store.history import questions
 from gpumon_static.store.history.database import reading as reading_history
 from gpumon_static.store.history.database import writing
+from gpumon_static.store.history.past import timelines
 from gpumon_static.store.history.record import add, record
 from gpumon_static.store.history.supply import supply
 from gpumon_static.store.slurm.slurm_file import ClusterReport

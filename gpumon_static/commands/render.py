@@ -18,8 +18,8 @@ from gpumon_static.publish.page.branding import load_branding
 from gpumon_static.publish.page.split.site import render_site
 from gpumon_static.publish.page.view import make_ready
 from gpumon_static.store import events_file, site_files, snapshot
-from gpumon_static.store.history import timelines
 from gpumon_static.store.history.database import HistoryError, reading
+from gpumon_static.store.history.past import timelines
 from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.pseudonyms import read_key

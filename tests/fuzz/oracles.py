@@ -19,9 +19,10 @@ from gpumon_static.model import HostReading, Status
 from gpumon_static.publish.exports.feed import feed_xml
 from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.events import EventMemory
-from gpumon_static.store.history import record, timelines
+from gpumon_static.store.history import record
 from gpumon_static.store.history.database import HistoryError
 from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.past import timelines
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, gpu, host_config

@@ -191,4 +191,5 @@ def _user_samples(survey: Survey) -> Iterator[Sample]:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(round(value, 6))
+    whole = int(value)
+    return str(whole) if whole == value else repr(round(value, 6))

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static.publish.page.records import Bar, Card, Holder, IdleRow, Kind, LastCard, LastCut, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
-from gpumon_static.store.history.last_day import Spans
 from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
-from gpumon_static.store.history.timelines import GpuPast, Past
+from gpumon_static.store.history.past.last_day import Spans
+from gpumon_static.store.history.past.timelines import GpuPast, Past
 from gpumon_static.survey.jobs import since_words
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import USER_LETTERS

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static.publish.page.data import ESCAPES, short_number
-from gpumon_static.store.history.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
 from gpumon_static.store.history.observed import TAKEN
-from gpumon_static.store.history.pool_past import RANGES, WIDTH, Column, Pool, first_point
-from gpumon_static.store.history.timelines import GpuPast, Past
+from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
+from gpumon_static.store.history.past.pools import RANGES, WIDTH, PointColumn, Pool, first_point
+from gpumon_static.store.history.past.timelines import GpuPast, Past
 from gpumon_static.survey.names import short_model
 from gpumon_static.text import natural_key
 
@@ -113,7 +113,7 @@ def _table(levels: str) -> bytes:
 _TABLES = {levels: _table(levels) for levels in (LEVELS, COARSE)}
 
 
-def percent_letters(percents: bytes | bytearray, levels: str = LEVELS) -> str:
+def percent_letters(percents: bytes, levels: str = LEVELS) -> str:
     """The same for bytes from 0 to 100, and `NO_BYTE`: in one step, for what there are thousands of."""
     return _in_short(percents.translate(_TABLES[levels]).decode())
 
@@ -125,10 +125,10 @@ def past_levels(view: PastView, pools: Sequence[Pool], levels: str = LEVELS) -> 
         worked, measured, used, total = (
             _summed(view.past, pools, name, column)
             for column in (
-                Column.UTILIZATION_SUM,
-                Column.UTILIZATION_N,
-                Column.MEMORY_SUM,
-                Column.MEMORY_TOTAL,
+                PointColumn.UTILIZATION_SUM,
+                PointColumn.UTILIZATION_N,
+                PointColumn.MEMORY_SUM,
+                PointColumn.MEMORY_TOTAL,
             )
         )
         found[name] = [
@@ -138,7 +138,7 @@ def past_levels(view: PastView, pools: Sequence[Pool], levels: str = LEVELS) -> 
     return found
 
 
-def _summed(past: Past, pools: Iterable[Pool], name: str, column: Column) -> list[float]:
+def _summed(past: Past, pools: Iterable[Pool], name: str, column: PointColumn) -> list[float]:
     """Of all points of the range; of those before the history began nothing."""
     first, known = past.ranges[name]
     series = [points[column::WIDTH] for pool in pools if (points := known.get(pool))]
@@ -173,7 +173,7 @@ def models_past(past: Past, hosts: set[str]) -> list[ModelPast]:
 
 
 def _free(past: Past, pools: list[Pool], name: str) -> Series:
-    free, known = (_summed(past, pools, name, column) for column in (Column.FREE, Column.KNOWN))
+    free, known = (_summed(past, pools, name, column) for column in (PointColumn.FREE, PointColumn.KNOWN))
     return [number if is_known else None for number, is_known in zip(free, known, strict=True)]
 
 

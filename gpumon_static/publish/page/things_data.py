@@ -27,8 +27,8 @@ from gpumon_static.publish.page.past_data import Series, letters
 from gpumon_static.publish.page.tabs.health import title_of
 from gpumon_static.publish.page.tooltips import ends_seconds
 from gpumon_static.store.history.machines import MACHINE_WIDTH, MachinePast
-from gpumon_static.store.history.pool_past import RANGES
-from gpumon_static.store.history.timelines import MACHINE_RANGES
+from gpumon_static.store.history.past.pools import RANGES
+from gpumon_static.store.history.past.timelines import MACHINE_RANGES
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.slurm.given import given_to
 

@@ -34,7 +34,7 @@ from gpumon_static.text import clip
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config, PageConfig
-    from gpumon_static.store.history.timelines import Past
+    from gpumon_static.store.history.past.timelines import Past
     from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 MOST_ATTENTION = 8

@@ -16,7 +16,7 @@ from gpumon_static.publish.page.past_data import (
     whole_pools,
 )
 from gpumon_static.publish.page.records import HistoryView, HostView, IdleRow, Quantity, UsageRow
-from gpumon_static.store.history.timelines import USER_RANGES
+from gpumon_static.store.history.past.timelines import USER_RANGES
 from gpumon_static.text import DASH
 from gpumon_static.times import duration
 

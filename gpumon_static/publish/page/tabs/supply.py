@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.thing_records import SupplyLine, SupplyTable, SupplyView
-from gpumon_static.store.history.timelines import SUPPLY_DAYS
+from gpumon_static.store.history.past.timelines import SUPPLY_DAYS
 from gpumon_static.survey.supply import SupplyRow, SupplyVerdict, hour_words, supply_rows, with_names
 from gpumon_static.text import DASH, clip, count
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import NamedTuple
 
-from gpumon_static.store.history.last_day import SLOT_S
+from gpumon_static.store.history.past.last_day import SLOT_S
 from gpumon_static.store.history.rollups import DAY, HOUR
 from gpumon_static.text import one_line
 
@@ -29,7 +29,7 @@ class Pool(NamedTuple):
     profile: str
 
 
-class Column(IntEnum):
+class PointColumn(IntEnum):
     """The numbers of one point of time."""
 
     UTILIZATION_SUM = 0
@@ -42,7 +42,7 @@ class Column(IntEnum):
     """1 where there was a run."""
 
 
-WIDTH = len(Column)
+WIDTH = len(PointColumn)
 Points = array  # of float
 """Of a pool: `WIDTH` numbers for each point of time."""
 

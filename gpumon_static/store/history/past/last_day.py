@@ -6,10 +6,10 @@ There are millions of these numbers at 80,000 GPUs. They are kept as small as th
 from __future__ import annotations
 
 import sqlite3
+import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from gpumon_static.bounds.tables import MEMORY, PERCENT, POWER, TEMPERATURE, Range
@@ -81,24 +81,42 @@ def _changes(connection: sqlite3.Connection, now: int) -> dict[int, list[_Change
     return found
 
 
-def _no_bytes() -> bytearray:
-    return bytearray([NO_BYTE]) * HOURS
-
-
-def _no_watts() -> array[int]:
-    return array("H", [NO_WATTS]) * HOURS
-
-
-@dataclass(slots=True)
 class LastDay:
-    """One GPU's, the oldest hour first."""
+    """The hours of one GPU, the oldest first; `NO_BYTE` and `NO_WATTS` where there was no run.
 
-    utilization: bytearray = field(default_factory=_no_bytes)
-    memory: bytearray = field(default_factory=_no_bytes)
-    """In percent of all it has."""
-    temperature: bytearray = field(default_factory=_no_bytes)
-    """In degrees; frost is 0."""
-    power: array[int] = field(default_factory=_no_watts)
+    An hour is one whole number with a byte or two for each mean, as the database packs it: half the time of
+    a number for each.
+    """
+
+    __slots__ = ("_hours",)
+
+    def __init__(self, hours: array[int]) -> None:
+        self._hours = hours
+
+    @property
+    def utilization(self) -> bytes:
+        return self._bytes(0)
+
+    @property
+    def memory(self) -> bytes:
+        """In percent of all it has."""
+        return self._bytes(1)
+
+    @property
+    def temperature(self) -> bytes:
+        """In degrees; frost is 0."""
+        return self._bytes(2)
+
+    @property
+    def power(self) -> list[int]:
+        return [hour >> 24 for hour in self._hours]
+
+    def _bytes(self, number: int) -> bytes:
+        place = number if sys.byteorder == "little" else self._hours.itemsize - 1 - number
+        return self._hours.tobytes()[place :: self._hours.itemsize]
+
+
+_NO_HOURS = array("Q", [NO_BYTE + (NO_BYTE << 8) + (NO_BYTE << 16) + (NO_WATTS << 24)]) * HOURS
 
 
 def first_hour(now: int) -> int:
@@ -110,23 +128,20 @@ def read_days(connection: sqlite3.Connection, now: int, gpus: Mapping[int, objec
     """By the number of the GPU, for those of `gpus` of which something is known."""
     first = first_hour(now)
     rows = connection.execute(
-        f"SELECT u.gpu, hour - ?, {_mean('utilization', PERCENT)}, {_memory_percent()},"  # noqa: S608 (our own)
-        f" max(0, {_mean('temperature', TEMPERATURE)}), {_mean('power', POWER, NO_WATTS)}"
+        f"SELECT u.gpu, hour - ?, {_mean('utilization', PERCENT)} + ({_memory_percent()} << 8)"  # noqa: S608 (our own)
+        f" + (max(0, {_mean('temperature', TEMPERATURE)}) << 16) + ({_mean('power', POWER, NO_WATTS)} << 24)"
         " FROM gpu_hours AS u JOIN latest AS l ON l.gpu = u.gpu WHERE hour BETWEEN ? AND ?",
         (first, first, first + HOURS - 1),
     )
-    found: dict[int, LastDay] = {}
-    for gpu, place, utilization, memory, temperature, power in rows:
-        day = found.get(gpu)
-        if day is None:
+    found: dict[int, array[int]] = {}
+    for gpu, place, packed in rows:
+        hours = found.get(gpu)
+        if hours is None:
             if gpu not in gpus:
                 continue
-            day = found[gpu] = LastDay()
-        day.utilization[place] = utilization
-        day.memory[place] = memory
-        day.temperature[place] = temperature
-        day.power[place] = power
-    return found
+            hours = found[gpu] = _NO_HOURS[:]
+        hours[place] = packed
+    return {gpu: LastDay(hours) for gpu, hours in found.items()}
 
 
 def _mean(name: str, bounds: Range, unknown: int = NO_BYTE) -> str:

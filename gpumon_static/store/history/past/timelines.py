@@ -1,7 +1,7 @@
 """What the page shows of the history, asked in a handful of queries, whatever the number of GPUs.
 
 `Past` is everything of it: how each GPU is and was in the last day (last_day.py), and for four ranges of time
-the means of each pool (pool_past.py) and each host (machines.py).
+the means of each pool (pools.py) and each host (machines.py).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from datetime import datetime
 from gpumon_static.bounds.tables import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT, Range
 from gpumon_static.store.events import Event
 from gpumon_static.store.history.event_log import read_events
-from gpumon_static.store.history.last_day import LastDay, Spans, read_days, read_spans
 from gpumon_static.store.history.machines import Availability, MachinePast, availability, series
-from gpumon_static.store.history.pool_past import (
+from gpumon_static.store.history.past.last_day import LastDay, Spans, read_days, read_spans
+from gpumon_static.store.history.past.pools import (
     RANGES,
     Pool,
     Pools,
