@@ -1,16 +1,37 @@
 // Times in the reader's zone, and how old the data is. When two runs are missing, the page reports it, loses its colours and
-// offers nothing. Ages go by the server's clock where it is known: a reader's own may be wrong.
+// offers nothing; so it does with data that is dated ahead of the clock. Ages go by the server's clock where it is known: a
+// reader's own may be wrong. Where it is not, nobody can know which of the two is wrong, and nothing is offered.
+
+// The rule of `Age` in times.py: two clocks may differ a little, and what is dated further ahead is as untrue as what is old.
+gpumon.age = (seconds, limit) => {
+  const isAhead = seconds < -limit;
+  const words = isAhead ? `dated ${gpumon.duration(-seconds)} ahead` : seconds < 60 ? "just now" : `${gpumon.duration(seconds)} ago`;
+  return { seconds, isAhead, isStale: isAhead || seconds > limit, words };
+};
+
 (() => {
   "use strict";
   const root = document.documentElement;
   const places = document.getElementsByClassName("data-time");
   const banner = document.querySelector(".banner");
-  let ahead = 0; // the server's clock of the reader's, in milliseconds
+  const PATIENCE_MS = 5000;
+  let ahead = null; // the server's clock of the reader's, in milliseconds
+  let isAsked = Number(document.body.dataset.refresh) > 0 && location.protocol !== "file:"; // the server, for its clock
 
-  // The page cannot have been made after now, whatever a clock says.
-  const now = () => Math.max(Date.now() + ahead, Date.parse(document.body.dataset.made));
-  const seconds = (time) => Math.max(0, (now() - Date.parse(time.dateTime)) / 1000);
+  const made = () => Date.parse(document.body.dataset.made);
+  // Until the server has answered, a reader's clock that is behind is not believed.
+  const clock = () => (ahead === null && isAsked ? Math.max(Date.now(), made()) : Date.now() + (ahead ?? 0));
+  const whose = () => (ahead === null ? "your clock" : "the web server's clock");
   const newest = () => document.querySelector(".masthead .data-time time");
+
+  // Of a time in milliseconds. A page cannot have been made after now: what was stale then is so by any clock.
+  function age(time) {
+    const limit = Number(document.body.dataset.staleAfter);
+    const found = gpumon.age((clock() - time) / 1000, limit);
+    return found.isAhead ? found : gpumon.age((Math.max(clock(), made()) - time) / 1000, limit);
+  }
+
+  const ageOf = (mark) => age(Date.parse(mark.dateTime));
 
   // An answer of the server has its clock's time; `sent`: when it was asked.
   function learn(answer, sent) {
@@ -22,8 +43,14 @@
     update();
   }
 
-  function words(age) {
-    return age < 60 ? "just now" : `${gpumon.duration(age)} ago`;
+  // Before the first refresh nothing is known of the server's clock.
+  async function ask() {
+    const sent = Date.now();
+    const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) };
+    const answer = await fetch(location.pathname, options).catch(() => null);
+    isAsked = false;
+    if (answer) learn(answer, sent);
+    update();
   }
 
   function say(...parts) {
@@ -34,21 +61,21 @@
   }
 
   const two = (number) => String(number).padStart(2, "0");
-  const clock = (time) => `${two(time.getHours())}:${two(time.getMinutes())}`;
+  const hour = (time) => `${two(time.getHours())}:${two(time.getMinutes())}`;
   const date = (time) => `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
 
   function since(then) {
     const made = new Date(document.body.dataset.made);
     const days = Math.round((made.setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86400000);
-    return `since ${days <= 0 ? clock(then) : days === 1 ? "yesterday" : date(then)}`;
+    return `since ${days <= 0 ? hour(then) : days === 1 ? "yesterday" : date(then)}`;
   }
 
   // 16:10, Tue 16:10 or 3 Dec 16:10: a time to come.
   function by(then) {
     const made = new Date(document.body.dataset.made);
     const days = Math.round((new Date(then).setHours(0, 0, 0, 0) - made.setHours(0, 0, 0, 0)) / 86400000);
-    if (days <= 0) return clock(then);
-    return `${days < 6 ? then.toLocaleDateString("en-GB", { weekday: "short" }) : date(then)} ${clock(then)}`;
+    if (days <= 0) return hour(then);
+    return `${days < 6 ? then.toLocaleDateString("en-GB", { weekday: "short" }) : date(then)} ${hour(then)}`;
   }
 
   const ends = (then) => `ends by ${by(then)}`;
@@ -61,35 +88,36 @@
       const words = mark.classList.contains("since") ? since : mark.classList.contains("ends") ? ends : mark.classList.contains("by") ? by : null;
       const utc = then.toISOString();
       mark.title = `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC`;
-      const text = words ? `${words === since && mark.closest(".card") ? "busy " : ""}${mark.dataset.word ? `${mark.dataset.word}, ` : ""}${words(then)}` : `${date(then)} ${then.getFullYear()}, ${clock(then)}`;
+      const text = words ? `${words === since && mark.closest(".card") ? "busy " : ""}${mark.dataset.word ? `${mark.dataset.word}, ` : ""}${words(then)}` : `${date(then)} ${then.getFullYear()}, ${hour(then)}`;
       if (mark.textContent !== text) mark.textContent = text;
     }
   }
 
   function nameZone() {
     const zone = document.querySelector(".masthead .zone");
-    const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(now());
+    const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(Math.max(clock(), made()));
     if (zone) zone.textContent = `(${parts.find(({ type }) => type === "timeZoneName").value})`;
   }
 
   function update() {
-    const oldAfter = Number(document.body.dataset.staleAfter);
     for (const place of places) {
-      const age = seconds(place.querySelector("time"));
-      place.querySelector(".age").textContent = words(age);
-      place.classList.toggle("old", age > oldAfter);
+      const own = ageOf(place.querySelector("time"));
+      place.querySelector(".age").textContent = own.words;
+      place.classList.toggle("old", own.isStale);
     }
     const time = newest();
-    const isStale = time !== null && seconds(time) > oldAfter;
-    root.classList.toggle("stale", isStale);
+    const { seconds, isStale, isAhead, words } = time ? ageOf(time) : {};
+    root.classList.toggle("stale", Boolean(isStale));
     // What was free then may be taken now.
     const headline = document.querySelector(".free-count strong + span");
     const said = headline?.textContent.replace(/(were )?free/, isStale ? "were free" : "free");
     if (headline && headline.textContent !== said) headline.textContent = said;
-    if (isStale) {
-      const missed = Math.floor(seconds(time) / Number(document.body.dataset.interval));
-      const age = gpumon.element("b", { className: "age" }, `${gpumon.duration(seconds(time))} old`);
-      say("The data is ", age, `: ${missed} updates were missed. What you see was true at ${time.textContent}.`);
+    const marked = (text) => gpumon.element("b", { className: "age" }, text);
+    if (isAhead) {
+      say("The data is ", marked(words), ` of ${whose()}: one of the clocks is wrong, and nothing is offered. What you see is dated ${time.textContent}.`);
+    } else if (isStale) {
+      const missed = Math.floor(seconds / Number(document.body.dataset.interval));
+      say("The data is ", marked(`${gpumon.duration(seconds)} old`), `: ${missed} updates were missed. What you see was true at ${time.textContent}.`);
     } else if (root.classList.contains("offline")) {
       say("This page could not be refreshed: the server does not answer.");
     }
@@ -102,8 +130,23 @@
     update();
   }
 
-  gpumon.clock = { learn, localise, by, hasData: () => newest() !== null, age: () => (newest() ? seconds(newest()) : 0) };
+  // Whether a host may be offered, which is so many seconds behind the newest data; that alone makes all of it stale.
+  function freshness() {
+    const time = newest();
+    if (!time || ageOf(time).isStale) return () => false;
+    return ({ behind }) => !age(Date.parse(time.dateTime) - 1000 * behind).isStale;
+  }
+
+  // Why nothing is offered; empty where the data can be believed.
+  function stale() {
+    const found = newest() && ageOf(newest());
+    if (!found?.isStale) return "";
+    return found.isAhead ? `${found.words} of ${whose()}` : `${gpumon.duration(found.seconds)} old`;
+  }
+
+  gpumon.clock = { learn, localise, by, freshness, stale, hasData: () => newest() !== null };
   start();
+  if (isAsked) ask();
   setInterval(update, 5000);
   document.addEventListener("visibilitychange", update);
   gpumon.on("update", start);

@@ -72,15 +72,15 @@ gpumon.offers = (() => {
     return [tight.length, note, mixed, isSlice, question.mib ? total : 0, -fits.length, host.load ?? 1, host.place];
   }
 
-  // Best first, and the host that comes nearest where none will do. `oldest`: seconds that data may be behind the newest.
-  function offers(hosts, question, oldest = Infinity) {
+  // Best first, and the host that comes nearest where none will do. `isFresh`: whether the data of a host can be believed.
+  function offers(hosts, question, isFresh = () => true) {
     const isWanted = modelMatcher(hosts, question.model);
     const fitsOf = (host) =>
       host.gpus.filter(
         (gpu) => gpu.isOffered && (question.n === 1 || !gpu.isSlice) && hasMemory(gpu, question.mib) && isWanted(gpu),
       );
     const asked = hosts
-      .filter((host) => host.behind <= oldest)
+      .filter(isFresh)
       .map((host) => ({ host, fits: ofOneVendor(fitsOf(host), question) }));
     const able = asked
       .filter(({ fits }) => fits.length >= question.n)
@@ -96,13 +96,13 @@ gpumon.offers = (() => {
   }
 
   // By when at the latest, from the time limits of Slurm jobs, as survey/when.py has it: the earliest host, or null.
-  function soonest(hosts, question, now, oldest = Infinity) {
+  function soonest(hosts, question, now, isFresh = () => true) {
     const isWanted = modelMatcher(hosts, question.model);
     const canEnd = (gpu) => gpu.ends !== null && (!question.mib || (gpu.total ?? 0) >= question.mib);
     const isSoon = (gpu) => !gpu.isSlice && isWanted(gpu) && (gpu.isOffered ? hasMemory(gpu, question.mib) : canEnd(gpu));
     const at = (gpu) => (gpu.isOffered ? 0 : Math.max(gpu.ends, now));
     const found = hosts
-      .filter((host) => host.behind <= oldest)
+      .filter(isFresh)
       .flatMap((host) => byVendor(host.gpus.filter(isSoon)).map((gpus) => ({ host, gpus })))
       .map(({ host, gpus }) => ({ host, gpus: gpus.sort((one, two) => at(one) - at(two)).slice(0, question.n) }))
       .filter(({ gpus }) => gpus.length === question.n)

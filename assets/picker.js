@@ -7,7 +7,7 @@
   const more = document.getElementById("more-answers");
   const tellMe = document.getElementById("tell-me");
   let showsAll = false;
-  let fresh = 0;
+  let believed = "";
   if (!list) return;
 
   const { element, gigabytes, count, question } = gpumon;
@@ -53,7 +53,7 @@
 
   // 2 x A100 80G on vision-01 by 16:10 at the latest (the job of user3 ends)
   function expected(question) {
-    const found = soonest(among(), question, Date.now() / 1000, oldest());
+    const found = soonest(among(), question, Date.now() / 1000, gpumon.clock.freshness());
     if (!found) return [];
     const ending = found.gpus.filter((gpu) => !gpu.isOffered);
     const names = [...new Set(ending.flatMap((gpu) => gpu.names))];
@@ -82,10 +82,7 @@
 
   const quiet = (...content) => element("li", { className: "quiet none" }, ...content);
 
-  function stale() {
-    const age = gpumon.duration(gpumon.clock.age());
-    return quiet(`The data is ${age} old: what was free then may be taken now, so nothing is offered.`);
-  }
+  const stale = (why) => quiet(`The data is ${why}: what was free then may be taken now, so nothing is offered.`);
 
   // Nothing is known of any GPU: before the first fetch, or where no host answers.
   function empty() {
@@ -143,16 +140,16 @@
     return held.length > FIRST ? [...named, ` and ${held.length - FIRST} more`] : named;
   }
 
-  // How far a host may be behind the newest data, which has an age itself. Stale data offers nothing.
-  const oldest = () => Number(document.body.dataset.staleAfter) - gpumon.clock.age();
-  const countFresh = () => gpumon.hosts.filter((host) => host.behind <= oldest()).length;
+  // What an answer depends on beside the question; it changes with the clock.
+  const belief = () => `${gpumon.hosts.filter(gpumon.clock.freshness()).length} ${gpumon.clock.stale()}`;
 
   function answer() {
     const asking = asked();
-    fresh = countFresh();
-    const { able, nearest } = offers(among(), asking, oldest());
+    believed = belief();
+    const { able, nearest } = offers(among(), asking, gpumon.clock.freshness());
     const shown = able.slice(0, showsAll ? MOST : FIRST).map(item);
-    if (!able.length) shown.push(oldest() < 0 ? stale() : none(asking, nearest));
+    const why = gpumon.clock.stale();
+    if (!able.length) shown.push(why ? stale(why) : none(asking, nearest));
     const rest = Math.min(able.length, MOST) - FIRST;
     more.hidden = rest <= 0;
     more.textContent = showsAll ? "fewer" : `+ ${count(rest, "more host")}`;
@@ -170,6 +167,6 @@
     answer();
   });
   gpumon.on("past", answer);
-  gpumon.on("age", () => countFresh() !== fresh && answer());
+  gpumon.on("age", () => belief() !== believed && answer());
   answer();
 })();

@@ -135,14 +135,7 @@
     pause.title = isPaused ? "Resume" : "Stop refreshing";
     refresh();
   });
-  // Before the first refresh nothing is known of the server's clock.
-  function askClock() {
-    const sent = Date.now();
-    fetch(location.pathname, { method: "HEAD", cache: "no-store" }).then((answer) => gpumon.clock.learn(answer, sent), () => {});
-  }
-
   if (seconds) {
-    if (location.protocol !== "file:") askClock();
     setInterval(refresh, 1000);
     document.addEventListener("visibilitychange", refresh);
   }

@@ -65,7 +65,7 @@
 
   function watch() {
     const now = countFree();
-    if (isOn && freeThen !== null && now > freeThen) notify(now - freeThen);
+    if (isOn && freeThen !== null && now > freeThen && !gpumon.clock.stale()) notify(now - freeThen);
     freeThen = now;
     bell.keep();
   }

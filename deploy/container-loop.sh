@@ -1,8 +1,10 @@
 #!/bin/sh
-# Renew the page every GPUMON_INTERVAL seconds. With `health`: exit with 1 when at least two updates were missed.
+# Renew the page every GPUMON_INTERVAL seconds. With `health`: exit with 1 when at least two updates were missed,
+# or when the page was made as far ahead of the clock, which has been put back since.
 every=${GPUMON_INTERVAL:-300}
 if [ "${1:-}" = health ]; then
-  [ -n "$(find "${GPUMON_SITE:-/site}/index.html" -mmin "-$((every * 2 / 60 + 1))")" ]
+  most=$((every * 2 / 60 + 1))
+  [ -n "$(find "${GPUMON_SITE:-/site}/index.html" -mmin "-$most" ! -newermt "$most minutes")" ]
   exit
 fi
 trap 'exit 0' TERM INT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
 
 from gpumon_static.text import DASH
 
@@ -41,6 +42,37 @@ def by_minute(time: datetime) -> datetime:
 def parse_utc(text: str) -> datetime:
     """The time that `utc_text` wrote."""
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+class Age(NamedTuple):
+    """How old data is by a clock, and whether it can be true now: the one rule; assets/age.js has its twin.
+
+    Two clocks may differ a little. What is dated further ahead than data may be old was dated by a wrong
+    clock, or is read by one: nobody knows how old it is.
+    """
+
+    seconds: float
+    """Below 0: dated ahead of the clock."""
+    limit_s: float
+
+    @property
+    def is_ahead(self) -> bool:
+        return self.seconds < -self.limit_s
+
+    @property
+    def is_stale(self) -> bool:
+        return self.is_ahead or self.seconds > self.limit_s
+
+    @property
+    def words(self) -> str:
+        """3 h ago; dated 3 h ahead of the clock."""
+        if self.is_ahead:
+            return f"dated {duration(-self.seconds)} ahead of the clock"
+        return f"{duration(self.seconds)} ago"
+
+
+def age_of(time: datetime, now: datetime, limit_s: float) -> Age:
+    return Age((now - time).total_seconds(), limit_s)
 
 
 def parse_duration(text: str) -> int:

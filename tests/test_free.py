@@ -272,7 +272,7 @@ def test_old_data_is_no_offer_unless_it_is_asked_for(tmp_path: Path) -> None:
         "<html>",
         '{"version": 1}',
         '{"version": 2, "hosts": [], "stale_after_s": 1}',
-        '{"version": 1, "hosts": [{"status": "ok"}], "stale_after_s": 1, "fetched_at": "2999-01-01T00:00:00Z"}',
+        '{"version": 1, "hosts": [{"status": "ok"}], "stale_after_s": 1, "fetched_at": "2025-11-14T09:12:00Z"}',
     ],
 )
 def test_what_is_no_gpus_json_is_said_in_a_line(tmp_path: Path, content: str) -> None:

@@ -158,7 +158,8 @@ def _line(offer: Offer) -> str:
 ON_THE_PAGE = """labs => labs.map(({ data, stale, age, questions }) => {
   const hosts = gpumon.readHosts(JSON.parse(data));
   return questions.map(({ n = 1, gb = 0, model = "" }) => {
-    const { able } = gpumon.offers.offers(hosts, { n, mib: gpumon.offers.mib(gb), model }, stale - age);
+    const { able } = gpumon.offers.offers(hosts, { n, mib: gpumon.offers.mib(gb), model },
+      (host) => !gpumon.age(age + host.behind, stale).isStale);
     return able.map(({ host, gpus, tight }) =>
       [`${host.name} ${gpus.map((gpu) => gpu.device).join(",")}`, ...(host.note ? [host.note] : []), ...tight].join(" | "));
   });

@@ -441,8 +441,8 @@ def test_data_of_this_minute_is_just_now(open_page: OpenPage) -> None:
     expect(page.locator(".masthead .age")).to_have_text("just now")
 
 
-def test_a_clock_that_is_before_the_page_was_made_is_not_believed(open_page: OpenPage) -> None:
-    page = open_page(html_of(reading("a", [gpu()])), at=NOW - timedelta(hours=1)).page
+def test_a_clock_that_is_a_little_before_the_page_was_made_is_not_believed(open_page: OpenPage) -> None:
+    page = open_page(html_of(reading("a", [gpu()])), at=NOW - timedelta(minutes=10)).page
     expect(page.locator(".masthead .age")).to_have_text("2 min ago")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from gpumon_static.notify.run import notify
 from gpumon_static.store import lock, snapshot
 from gpumon_static.store.private import make_private, other_owner
 from gpumon_static.store.slurm import slurm_file
-from gpumon_static.text import Say
-from gpumon_static.times import Clock
+from gpumon_static.survey.survey import stale_after_s
+from gpumon_static.text import Say, count
+from gpumon_static.times import Clock, age_of
 
 
 def fetch(
@@ -42,7 +44,7 @@ def fetch(
     with lock.only_one(config.paths.data / "fetch.lock", clock()):
         if too_long := budget_warning(config, hosts):
             say(too_long)
-        others = _readings_of_others(config, hosts) if only else {}
+        others = _readings_of_others(config, hosts, clock(), say) if only else {}
         in_order = in_turn(hosts, last_statuses(config.csv_path))
         lab = ask_lab(config, in_order, clock, on_reading=on_reading, say=say)
         asked = {r.host: r for r in lab.hosts}
@@ -82,8 +84,17 @@ def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> tuple[HostC
     return tuple(sorted(told, key=lambda host: last.get(host.name, Status.OK) != Status.OK))
 
 
-def _readings_of_others(config: Config, asked: Sequence[HostConfig]) -> dict[str, HostReading]:
+def _readings_of_others(
+    config: Config, asked: Sequence[HostConfig], now: datetime, say: Say
+) -> dict[str, HostReading]:
+    """Without those that are dated ahead of the clock: they would look fresh when it has caught up."""
     if not config.csv_path.exists():
         return {}
     mine = {host.name for host in asked}
-    return {r.host: r for r in snapshot.read(config.csv_path) if r.host not in mine}
+    others = {r.host: r for r in snapshot.read(config.csv_path) if r.host not in mine}
+    limit_s = stale_after_s(config.site.interval)
+    kept = {name: r for name, r in others.items() if not age_of(r.fetched_at, now, limit_s).is_ahead}
+    if ahead := len(others) - len(kept):
+        told = f"dropped {count(ahead, 'reading')} dated ahead of the clock"
+        say(f"load_data.csv: {told}; a whole fetch asks again")
+    return kept

@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.text import DEVICE, NUMBERS, PROFILE_LETTERS, clip, plain
-from gpumon_static.times import parse_utc
+from gpumon_static.times import age_of, parse_utc
 
 RAM_PER_GPU_MIB = 8 * 1024
 LEAST_DISK_PERCENT = 5
@@ -99,7 +99,6 @@ class Offer:
 
 def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) -> list[Offer]:
     """Best first. Hosts that failed, or whose reading is stale, offer nothing; `now` None: at any age."""
-    oldest = now - timedelta(seconds=document["stale_after_s"]) if now else None
     listed = [
         (host, list(offered_places(host["gpus"])))
         for host in document["hosts"]
@@ -109,10 +108,14 @@ def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) ->
     found = [
         _offer(host, places, wanted, is_wanted)
         for host, places in listed
-        if oldest is None or parse_utc(host["fetched_at"]) >= oldest
+        if now is None or is_fresh(host, document, now)
     ]
     # The hosts come by name, and a sort keeps that order among equals.
     return sorted((offer for offer in found if offer), key=lambda offer: _rank(offer, wanted))
+
+
+def is_fresh(host: Mapping[str, Any], document: Mapping[str, Any], now: datetime) -> bool:
+    return not age_of(parse_utc(host["fetched_at"]), now, document["stale_after_s"]).is_stale
 
 
 def matcher(wanted: Wanted, models: Iterable[str]) -> IsWanted:

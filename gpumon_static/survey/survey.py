@@ -17,6 +17,7 @@ from gpumon_static.survey.shown_names import with_shown_names, without_command_l
 from gpumon_static.survey.slurm.nodes import closed_words
 from gpumon_static.survey.state import Slice, State, gpu_state, is_allocated_only, slice_state, slices_of
 from gpumon_static.text import DEVICE, NUMBERS, natural_key
+from gpumon_static.times import Age, age_of
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig
@@ -198,8 +199,9 @@ class Survey:
 
     @cached_property
     def latest(self) -> datetime | None:
-        """The time of the newest reading."""
-        return max((host.reading.fetched_at for host in self.hosts if host.reading), default=None)
+        """The time of the newest reading. One that is dated ahead does not date the others."""
+        times = [host.reading.fetched_at for host in self.hosts if host.reading]
+        return max((time for time in times if not self.age(time).is_ahead), default=max(times, default=None))
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -208,12 +210,20 @@ class Survey:
 
     @property
     def stale_after_s(self) -> int:
-        return 2 * self.interval_s + GRACE_S
+        return stale_after_s(self.interval_s)
+
+    def age(self, time: datetime) -> Age:
+        """When this was made."""
+        return age_of(time, self.made_at, self.stale_after_s)
 
     def is_stale(self, host: SurveyedHost) -> bool:
-        """Its reading was old when this was made: it offers nothing."""
-        read_at = host.reading.fetched_at if host.reading else None
-        return read_at is None or (self.made_at - read_at).total_seconds() > self.stale_after_s
+        """Its reading was stale when this was made: it offers nothing."""
+        return host.reading is None or self.age(host.reading.fetched_at).is_stale
+
+
+def stale_after_s(interval_s: int) -> int:
+    """Two runs were missed. `interval_s`: between two runs (site.interval)."""
+    return 2 * interval_s + GRACE_S
 
 
 def build_survey(

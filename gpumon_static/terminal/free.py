@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.survey.offers import Offer, Wanted, offers
+from gpumon_static.survey.offers import Offer, Wanted, is_fresh, offers
 from gpumon_static.survey.slurm.when import Estimate, estimates
 from gpumon_static.terminal.source import Source, Unavailable
 from gpumon_static.text import Say
-from gpumon_static.times import Clock, duration, parse_utc, utc_text
+from gpumon_static.times import Clock, age_of, duration, parse_utc, utc_text
 
 USUAL_PAUSE = 60.0
 """Seconds between two requests where the page does not set how often it may be asked."""
@@ -28,12 +28,16 @@ Sleep = Callable[[float], None]
 def find(
     source: Source, wanted: Wanted, now: datetime, *, use_old: bool
 ) -> tuple[list[Offer], dict[str, Any]]:
-    """The offers, and the gpus.json they are from. Raises `Unavailable` for stale data."""
+    """The offers, and their gpus.json without its stale hosts. Raises `Unavailable` for stale data."""
     document, there = source.read(now)
-    if not use_old and is_old(document, there):
-        raise Unavailable(_old(document, there))
     try:
-        return offers(document, wanted, None if use_old else there), document
+        if use_old:
+            return offers(document, wanted, None), document
+        if problem := _stale(document, there):
+            raise Unavailable(problem)
+        found = offers(document, wanted, there)
+        fresh = [host for host in document["hosts"] if host["fetched_at"] and is_fresh(host, document, there)]
+        return found, document | {"hosts": fresh}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GpumonError("this gpus.json is damaged, or not one of gpumon-static") from error
 
@@ -51,20 +55,17 @@ def answer(
     return when_json(expected) if form == "json" else "\n".join(when_lines(expected, now))
 
 
-def is_old(document: dict[str, Any], now: datetime) -> bool:
-    fetched = document.get("fetched_at")
-    if not fetched:
-        return True
-    age = (now - parse_utc(fetched)).total_seconds()
-    return age > float(document["stale_after_s"])
-
-
-def _old(document: dict[str, Any], now: datetime) -> str:
+def _stale(document: dict[str, Any], now: datetime) -> str:
+    """Why nothing of it can be offered; empty where it can."""
     fetched = document.get("fetched_at")
     if not fetched:
         return "there is no data yet: no host has been asked"
-    age = duration((now - parse_utc(fetched)).total_seconds())
-    return f"the data is {age} old: fetch seems to have stopped (--old accepts it)"
+    age = age_of(parse_utc(fetched), now, document["stale_after_s"])
+    if age.is_ahead:
+        return f"the data is {age.words}: the collector's clock is or was wrong (--old accepts it)"
+    if age.is_stale:
+        return f"the data is {duration(age.seconds)} old: fetch seems to have stopped (--old accepts it)"
+    return ""
 
 
 def wait(

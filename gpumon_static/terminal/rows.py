@@ -14,7 +14,7 @@ from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
 from gpumon_static.survey.slurm.when import clock_time
 from gpumon_static.survey.state import State
-from gpumon_static.survey.survey import Place, SurveyedHost
+from gpumon_static.survey.survey import Place, Survey, SurveyedHost
 from gpumon_static.survey.totals import Totals, total
 from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of, rounded
 from gpumon_static.terminal.layout import Cell, Column, Row
@@ -73,16 +73,19 @@ def columns(look: Look) -> list[Column]:
     ]
 
 
-def host_rows(host: SurveyedHost, places: Sequence[Place], name: str, look: Look, now: datetime) -> list[Row]:
+def host_rows(
+    host: SurveyedHost, places: Sequence[Place], name: str, look: Look, survey: Survey
+) -> list[Row]:
     """The host with its totals, where it has more than one GPU, then these places."""
     rows: list[Row] = []
     if sum(1 for _ in host.places()) > 1:
         rows.append(_node_row(host, name, look))
     for place in places:
-        rows += place_rows(place, name if look.every_node or not rows else "", look, now)
+        rows += place_rows(place, name if look.every_node or not rows else "", look, survey.made_at)
     if rows and look.seen and host.reading:
-        age = (now - host.reading.fetched_at).total_seconds()
-        rows[0] = rows[0] | {"seen": Cell(duration(age))}
+        age = survey.age(host.reading.fetched_at)
+        told = f"{duration(-age.seconds)} ahead" if age.is_ahead else duration(age.seconds)
+        rows[0] = rows[0] | {"seen": Cell(told)}
     return rows
 
 

@@ -26,7 +26,6 @@ from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of
 from gpumon_static.terminal.layout import LinePart, Row
 from gpumon_static.terminal.rows import Look, columns, host_rows, job_columns, job_row
 from gpumon_static.text import count, plain
-from gpumon_static.times import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +82,7 @@ def table(survey: Survey, choice: Choice, look: Look, width: int | None) -> Iter
     for host in survey.hosts:
         places = [place for place in host.places() if choice.takes(host, place)]
         if places:
-            rows += host_rows(host, places, names[host.name], look, survey.made_at)
+            rows += host_rows(host, places, names[host.name], look, survey)
     if rows:
         yield from layout.lines(columns(look), rows, width)
         yield Text()
@@ -194,8 +193,9 @@ def _user_line(hosts: Sequence[SurveyedHost], user: str, look: Look) -> Text:
 def age_line(survey: Survey) -> Text:
     if survey.latest is None:
         return Text("No data yet: gpumon-static fetch asks the hosts.", "yellow")
-    age = (survey.made_at - survey.latest).total_seconds()
+    age = survey.age(survey.latest)
     when = f"{survey.latest.astimezone():%Y-%m-%d %H:%M:%S %Z}"
-    if age > survey.stale_after_s:
-        return Text(f"STALE DATA of {when}, {duration(age)} ago: fetch seems to have stopped", "bold yellow")
-    return Text(f"Data of {when}, {duration(age)} ago", "dim")
+    if age.is_stale:
+        why = "the collector's clock is or was wrong" if age.is_ahead else "fetch seems to have stopped"
+        return Text(f"STALE DATA of {when}, {age.words}: {why}", "bold yellow")
+    return Text(f"Data of {when}, {age.words}", "dim")

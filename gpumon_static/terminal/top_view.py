@@ -127,7 +127,7 @@ def _body(view: View, survey: Survey, width: int) -> list[Text]:
     if view.sort == "n":
         for host, places in pairs:
             if places:
-                rows += host_rows(host, places, names[host.name], view.look, survey.made_at)
+                rows += host_rows(host, places, names[host.name], view.look, survey)
     else:
         by = SORTS[view.sort][1]
         flat = sorted(

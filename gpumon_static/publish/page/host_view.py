@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpumon_static.survey.survey import Survey, SurveyedHost
 
 SAME_RUN = timedelta(minutes=5)
-"""Readings further apart than this come from different runs, so the older host shows its own time."""
+"""Readings further apart than this come from different runs, so such a host shows its own time."""
 
 REASON_LETTERS = 300
 NOTE_LETTERS = 160
@@ -197,6 +197,6 @@ def _notice(host: SurveyedHost, failing_for: str = "") -> Notice:
 
 def _own_time(reading: HostReading | None, survey: Survey) -> Moment | None:
     latest = survey.latest
-    if reading is None or latest is None or latest - reading.fetched_at <= SAME_RUN:
+    if reading is None or latest is None or abs(latest - reading.fetched_at) <= SAME_RUN:
         return None
     return moment(reading.fetched_at, survey.made_at, survey.stale_after_s)

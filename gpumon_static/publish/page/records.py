@@ -64,6 +64,8 @@ class Moment:
     text: str
     """For readers; the browser adds the age."""
     is_old: bool
+    is_ahead: bool = False
+    """Of the collector's clock: then it is old, too."""
 
 
 class Bar(NamedTuple):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from gpumon_static.publish.page.records import Moment, Quantity
 from gpumon_static.text import DASH
+from gpumon_static.times import age_of
 
 NOT_KNOWN = Quantity(DASH)
 
@@ -39,12 +40,11 @@ def share(part: float | None, whole: float | None) -> int | None:
 
 
 def moment(time: datetime, now: datetime, old_after_s: float) -> Moment:
-    """In UTC, for readers without JavaScript; a browser writes its own zone. Old when the page is made."""
+    """In UTC, for readers without JavaScript; a browser writes its own zone. Stale when the page is made."""
     there = time.astimezone(UTC)
     written = f"{there.day} {there:%b %Y, %H:%M} UTC"
-    return Moment(
-        time.isoformat(timespec="seconds"), written, is_old=(now - time).total_seconds() > old_after_s
-    )
+    age = age_of(time, now, old_after_s)
+    return Moment(time.isoformat(timespec="seconds"), written, is_old=age.is_stale, is_ahead=age.is_ahead)
 
 
 def _gigabytes(mib: float | None) -> str:

@@ -49,7 +49,6 @@ def part_page(whole: Whole, part: Part) -> Page:
 
 
 def extract(page: Page, part: Part) -> Extract:
-    times = [host.reading.fetched_at for host in part.hosts if host.reading]
     return Extract(
         views=tuple(
             replace(
@@ -68,7 +67,7 @@ def extract(page: Page, part: Part) -> Extract:
         ),
         rows=tuple(map(compact, page.hosts)),
         idle=page.history.idle if page.history else (),
-        latest=max(times, default=None),
+        latest=datetime.fromisoformat(page.data_time.iso) if page.data_time else None,
     )
 
 
