@@ -9,7 +9,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from gpumon_static.publish.page.html import render_page
-from gpumon_static.publish.page.view import build_page
+from gpumon_static.publish.page.split.overview import extract, overview, part_page
+from gpumon_static.publish.page.split.parts import Part
+from gpumon_static.publish.page.view import build_page, make_ready
 from tests.browser import OpenPage, copies
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 from tests.labs import HOSTS, lab, page_of
@@ -312,6 +314,34 @@ def test_the_strip_has_each_host_by_group_with_a_mark_per_gpu_and_leads_to_the_h
     assert head is not None
     assert bar["y"] == 0
     assert head["y"] >= bar["height"]
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_gpu_that_is_cut_has_one_mark_which_shows_whether_slices_are_free(
+    open_page: OpenPage, is_large: bool
+) -> None:
+    cut = [gpu(place, mig_mode=True, utilization=None) for place in range(4)]
+    taken = [(), (1,), (0, 1)]
+    gpus = [replace(one, slices=slices(2, *busy)) for one, busy in zip(cut, taken, strict=False)]
+    read = [reading("n1", [*gpus, busy_gpu(3), gpu(4)]), reading("n2", [gpus[1]])]
+    whole = make_ready(read, config("n1", "n2"), NOW)
+    parts = [Part(host.name, f"{host.name}.html", (host,)) for host in whole.survey.hosts]
+    extracts = [extract(part_page(whole, part), part) for part in parts]
+    made = overview(whole, parts, extracts) if is_large else build_page(read, config("n1", "n2"), NOW)
+    page = open_page(render_page(made)).page
+    drawn = page.locator(".strip svg").evaluate_all(
+        "svgs => svgs.map(s => [s.closest('a').title, s.classList[0], s.getBoundingClientRect().width / 11])"
+    )
+    assert drawn == [
+        ["n1: 2 of 5 free + 3 slices", "free", 1],
+        ["n1: 2 of 5 free + 3 slices", "partly", 1],
+        ["n1: 2 of 5 free + 3 slices", "busy", 2],
+        ["n1: 2 of 5 free + 3 slices", "free", 1],
+        ["n2: 0 of 1 free + 1 slice", "partly", 1],
+    ]
+    masks = page.locator(".strip svg").evaluate_all("svgs => svgs.map(s => getComputedStyle(s).maskImage)")
+    assert "none" not in masks
+    assert len(set(masks)) == 3, "a sign of its own"
 
 
 def test_the_table_has_a_row_per_gpu_and_sorts_by_each_column(page: Page) -> None:

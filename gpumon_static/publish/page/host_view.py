@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading, Machine, Status
-from gpumon_static.publish.page.cards import build_boxes, build_cards
+from gpumon_static.publish.page.cards import KIND_OF, build_boxes, build_cards
 from gpumon_static.publish.page.records import (
+    PARTLY,
     WIDEST,
     Attention,
     Bar,
@@ -25,6 +26,7 @@ from gpumon_static.publish.page.words import memory_of, moment, percent, share
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.offers import against_host, can_paste, load_per_cpu, ram_free_mib
 from gpumon_static.survey.privacy import Tier
+from gpumon_static.survey.state import State
 from gpumon_static.survey.totals import total
 from gpumon_static.text import clip, split_name
 from gpumon_static.times import duration
@@ -93,11 +95,19 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         read_at=_own_time(reading, frame.survey),
         cards=cards,
         boxes=boxes,
+        marks=tuple(_mark(host, gpu) for gpu in host.gpus),
         notice=None if cards else _notice(host, past.down_for(host.name) if past else ""),
         columns=min(len(boxes) or len(last_boxes), WIDEST) or NOTICE_COLUMNS,
         last_cards=last_cards,
         last_boxes=last_boxes,
     )
+
+
+def _mark(host: SurveyedHost, gpu: Gpu) -> str:
+    """Free only if all of it is, as the headline counts; where some slices are, a mark of its own."""
+    whole, places = host.state_of(gpu), host.places_of(gpu)
+    some = any(place.state is State.FREE for place in places)
+    return PARTLY if some and whole is not State.FREE else KIND_OF[whole]
 
 
 def _summary(host: SurveyedHost) -> str:

@@ -38,6 +38,8 @@ class Kind(StrEnum):
     WAITING = "waiting"
 
 
+PARTLY = "partly"
+"""The mark of a GPU that is cut, and of which some slices are free."""
 TAKEN_KINDS = (Kind.BUSY, Kind.HELD)
 
 
@@ -384,6 +386,8 @@ class HostView:
     page: str = ""
     """The file with its cards, where that is another one; then `kinds` has how they look, and no more."""
     kinds: tuple[Kind, ...] = ()
+    marks: tuple[str, ...] = ()
+    """One for each GPU, on the strip."""
 
     @property
     def about(self) -> str:
@@ -419,10 +423,10 @@ class HostView:
         return f"u{round(100 * kinds.count(Kind.FREE) / len(kinds))}"
 
     @property
-    def pips(self) -> list[tuple[Kind, int]]:
-        """Its GPUs as runs of the same kind, in order: 3 free, 1 busy, 4 free."""
-        kinds = self.looks or ([self.notice.kind] if self.notice else [])
-        return [(kind, len(list(run))) for kind, run in groupby(kinds)]
+    def pips(self) -> list[tuple[str, int]]:
+        """Its GPUs as runs of the same mark, in order: 3 free, 1 busy, 4 free."""
+        marks = self.marks or ([self.notice.kind] if self.notice else [])
+        return [(mark, len(list(run))) for mark, run in groupby(marks)]
 
 
 @dataclass(frozen=True, slots=True)
