@@ -6,9 +6,11 @@ A collector's clock was wrong and has been put back, or the reader's is behind. 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from gpumon_static.config.settings import PathsConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading, Status
 from gpumon_static.publish.exports.files import free_txt
+from gpumon_static.publish.exports.gpufree import gpufree
 from gpumon_static.publish.exports.gpus_json import document
 from gpumon_static.publish.exports.metrics import metrics_prom
 from gpumon_static.publish.page.view import build_page
@@ -122,7 +125,20 @@ def test_the_column_of_when_a_host_was_seen(by: timedelta, seen: str) -> None:
     assert row["seen"].text == seen
 
 
-def test_free_and_wait_and_gpufree_offer_nothing(tmp_path: Path) -> None:
+def test_gpufree_offers_nothing(tmp_path: Path) -> None:
+    (tmp_path / "gpufree").write_bytes(gpufree(""))
+    written(tmp_path, [reading("n1", [gpu(0)], fetched_at=datetime.now(UTC) + AHEAD)])
+    done = subprocess.run(
+        [sys.executable, tmp_path / "gpufree", "--from", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("gpufree: the data is dated 3 h ahead of the clock: ")
+
+
+def test_free_offers_nothing(tmp_path: Path) -> None:
     source = written(tmp_path, dated([reading("n1", [gpu(0)])], AHEAD))
     with pytest.raises(GpumonError) as told:
         free.find(source, Wanted(), NOW, use_old=False)
