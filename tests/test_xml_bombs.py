@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
 import pytest
 
@@ -100,6 +100,29 @@ def test_no_declaration_reaches_the_parser_and_it_would_refuse_one() -> None:
     with pytest.raises(HostError, match="document type"):
         document._tree("<!DOCTYPE a><a/>")
     assert isinstance(document._tree("<a/>"), Element)
+
+
+PLAIN = LOG.format("A &amp; B &lt;x&gt; &#65; Ü")
+SPECIAL = {
+    "a comment": LOG.format("X<!-- c -->"),
+    "marked text": LOG.format("<![CDATA[X]]>"),
+    "an instruction": LOG.format("<?p x?>X"),
+    "a namespace": LOG.format("X").replace("<gpu", '<gpu xmlns="urn:x"'),
+    "a long tag": LOG.format("X").replace('id="1"', f'id="{"1" * document.LONGEST_TAG}"'),
+    "a long text": LOG.format("X" * document.LONGEST_TAG),
+}
+
+
+def test_what_is_plain_is_read_alike_by_the_fast_parser_and_by_the_careful_one() -> None:
+    assert document._is_plain(PLAIN)
+    assert document._is_plain(PLAIN * (2 * document.LONGEST_TAG // len(PLAIN)))
+    assert tostring(document._root(PLAIN)) == tostring(document._tree(PLAIN))
+
+
+@pytest.mark.parametrize("text", SPECIAL.values(), ids=SPECIAL.keys())
+def test_all_else_is_for_the_careful_one(text: str) -> None:
+    for around in ("", PLAIN * (document.LONGEST_TAG // len(PLAIN))):
+        assert not document._is_plain(around + text + around)
 
 
 def test_a_comment_and_marked_text_are_read_as_such() -> None:

@@ -14,10 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
-from typing import NoReturn, TypeVar
-from xml.etree.ElementTree import Element, TreeBuilder
+from typing import NoReturn, TypeVar, cast
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, fromstring
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from gpumon_static.collect.values import known
@@ -113,51 +112,57 @@ class Texts:
     Most of a GPU's tags are never used, so only the blocks on the way to a path are read.
     """
 
-    __slots__ = ("_blocks", "_found", "own")
+    __slots__ = ("_blocks", "_elements", "own")
 
     def __init__(self, element: Element) -> None:
         self.own = element.text
-        self._blocks = {"": _by_tag([element])}
-        self._found: dict[str, Sequence[str | None]] = {}
+        self._elements: dict[str, Sequence[Element]] = {"": (element,)}
+        self._blocks: dict[str, dict[str, Sequence[str | None]]] = {}
 
     def get(self, path: str) -> Sequence[str | None]:
-        found = self._found.get(path)
-        if found is None:
-            block, tag = _split(path)
-            elements = self._inside(block).get(tag)
-            found = self._found[path] = [element.text for element in elements] if elements else _NONE
-        return found
+        block, tag = _PARTS[path]
+        texts = self._blocks.get(block)
+        if texts is None:
+            texts = self._blocks[block] = _by_tag(self._inside(block))
+        return texts.get(tag, _NONE)
 
     def below(self, path: str) -> list[str | None]:
         """Of all the tags in this block, whatever they are called."""
-        return [element.text for found in self._inside(path).values() for element in found]
+        return [child.text for element in self._inside(path) for child in element]
 
-    def _inside(self, path: str) -> dict[str, list[Element]]:
-        """The children of all blocks of this path."""
-        found = self._blocks.get(path)
+    def _inside(self, path: str) -> Sequence[Element]:
+        """All blocks of this path."""
+        found = self._elements.get(path)
         if found is None:
-            parent, tag = _split(path)
-            elements = self._inside(parent).get(tag)
-            found = self._blocks[path] = _by_tag(elements) if elements else {}
+            parent, tag = _PARTS[path]
+            found = self._elements[path] = [e for above in self._inside(parent) for e in above.findall(tag)]
         return found
 
 
 _NONE: tuple[str | None, ...] = ()
 
 
-@cache
-def _split(path: str) -> tuple[str, str]:
-    """The block and the tag; of the paths in this package only."""
-    block, _, tag = path.rpartition("/")
-    return block, tag
+class _Parts(dict[str, tuple[str, str]]):
+    """The block and the tag of a path: of those in this package only."""
+
+    def __missing__(self, path: str) -> tuple[str, str]:
+        block, _, tag = path.rpartition("/")
+        return self.setdefault(path, (block, tag))
 
 
-def _by_tag(elements: Iterable[Element]) -> dict[str, list[Element]]:
-    found: dict[str, list[Element]] = {}
+_PARTS = _Parts()
+
+
+def _by_tag(elements: Sequence[Element]) -> dict[str, Sequence[str | None]]:
+    if len(elements) == 1:
+        alone = {child.tag: (child.text,) for child in elements[0]}
+        if len(alone) == len(elements[0]):
+            return cast("dict[str, Sequence[str | None]]", alone)
+    found: dict[str, list[str | None]] = {}
     for element in elements:
         for child in element:
-            found.setdefault(child.tag, []).append(child)
-    return found
+            found.setdefault(child.tag, []).append(child.text)
+    return cast("dict[str, Sequence[str | None]]", found)
 
 
 def first(texts: Texts, paths: Iterable[str], read: Callable[[str | None], T | None]) -> T | None:
@@ -182,13 +187,24 @@ def _root(document: str) -> Element:
             told = f"nvidia-smi's XML is too large: more than {MOST_MARKS:,} times {mark!r}"
             raise HostError(Status.BAD_OUTPUT, told)
     try:
-        return _tree(document)
-    except (ExpatError, UnicodeEncodeError):
+        # It can neither declare nor name an entity, and expat refuses what is not well-formed.
+        return fromstring(document) if _is_plain(document) else _tree(document)  # noqa: S314
+    except (ParseError, ExpatError, UnicodeEncodeError):
         pass
     try:
         return _tree(_repaired(document))
     except (ExpatError, UnicodeEncodeError) as error:
         raise HostError(Status.BAD_OUTPUT, f"nvidia-smi's XML is not well-formed: {error}") from error
+
+
+def _is_plain(document: str) -> bool:
+    """Tags and texts, as nvidia-smi prints it, and none of them long: safe for the library's own parser."""
+    # One letter is found many times faster than two, of which the first is everywhere.
+    if any(mark[1] in document and mark in document for mark in ("<!", "<?")) or "xmlns" in document:
+        return False
+    # No tag has a second `<` in it: where one is in each half of the length, none is longer than that.
+    half = LONGEST_TAG // 2
+    return all(document.find("<", start, start + half) >= 0 for start in range(0, len(document) - half, half))
 
 
 def _tree(document: str) -> Element:
