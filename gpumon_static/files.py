@@ -21,7 +21,7 @@ CHUNK = 256 * 1024
 GZIP = 31
 """What zlib calls the format of .gz files."""
 FOR_READERS, FOR_PROGRAMS = 6, 5
-"""How hard to pack: half the time for the files of programs, which are large and change with every run."""
+"""How hard to pack: pages more, and what programs fetch in half the time."""
 PRIVATE_BITS = 0o640
 """The most that a private file may have: its group reads it where the config sets one."""
 
@@ -69,7 +69,7 @@ def _write(files: Mapping[Path, Content], *, private: bool, with_packed: bool) -
             staged |= {target: _temporary(target) for target in (packed, path) if target}
             stage(path, _chunks(content))
             if packed:
-                level = FOR_READERS if isinstance(content, str) else FOR_PROGRAMS
+                level = FOR_READERS if path.suffix == ".html" else FOR_PROGRAMS
                 stage(packed, _gzipped(staged[path], level))
         _put_in_place(staged)
     finally:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -50,7 +51,7 @@ Row = dict[str, Cell]
 """Cells by column; a missing column is empty."""
 
 
-def lines(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> list[Text]:
+def lines(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> Iterator[Text]:
     """The header and the rows; `width` None: as wide as it takes."""
     shown = list(columns)
     widths = {column.name: _natural(column, rows) for column in shown}
@@ -59,7 +60,7 @@ def lines(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> 
     if width is not None:
         _cut(shown, widths, width)
     header = {column.name: Cell(column.header, "bold") for column in shown}
-    return [_line(shown, widths, row) for row in [header, *rows]]
+    return (_line(shown, widths, row) for row in chain([header], rows))
 
 
 def _natural(column: Column, rows: Sequence[Row]) -> int:

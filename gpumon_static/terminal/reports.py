@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import compress
@@ -174,7 +174,7 @@ def _as_lines(report: HistoryReport) -> list[str]:
     return [line.plain for line in _lines(report, None)]
 
 
-def _lines(report: HistoryReport, width: int | None) -> list[Text]:
+def _lines(report: HistoryReport, width: int | None) -> Iterator[Text]:
     names = [column.name for column in report.columns]
     rows = [dict(zip(names, map(Cell, map(_cell, row)), strict=True)) for row in report.rows]
     return layout.lines([column.on_terminal for column in report.columns], rows, width)

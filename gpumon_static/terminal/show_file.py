@@ -5,6 +5,7 @@ Rich makes the lines; their colours are written here, because its console takes 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 from rich.color import ColorSystem
@@ -20,19 +21,23 @@ from gpumon_static.times import utc_text
 
 def show_files(survey: Survey) -> dict[str, str]:
     """File name to text: plain and in colour, with the host in every line, for grep."""
-    lines = _lines(survey)
-    return {
-        "show.txt": "".join(f"{line.plain}\n" for line in lines),
-        "show.ansi": "".join(f"{_coloured(line)}\n" for line in lines),
-    }
+    plain, coloured = [], []
+    for line in _lines(survey):
+        plain.append(f"{line.plain}\n")
+        coloured.append(f"{_coloured(line)}\n")
+    return {"show.txt": "".join(plain), "show.ansi": "".join(coloured)}
 
 
-def _lines(survey: Survey) -> list[Text]:
+def _lines(survey: Survey) -> Iterator[Text]:
     """Without how long ago that is, which nobody knows who reads a file."""
     look = Look(every_node=True, names=survey.tier is not Tier.COUNTS)
-    *lines, _age = table(survey, Choice(), look, None)
+    lines = table(survey, Choice(), look, None)
+    line = next(lines)
+    for following in lines:
+        yield line
+        line = following
     when = utc_text(survey.latest) if survey.latest else "none yet"
-    return [*lines, Text(f"Data of {when}", "dim")]
+    yield Text(f"Data of {when}", "dim")
 
 
 def _coloured(line: Text) -> str:

@@ -6,16 +6,18 @@ and each gives back the text of a page and the little of it that the overview ne
 
 from __future__ import annotations
 
+import codecs
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from gpumon_static.errors import GpumonError
+from gpumon_static.files import CHUNK, Content
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.split.overview import Extract, extract, overview, part_page
 from gpumon_static.publish.page.split.parts import Part, parts_of
@@ -31,29 +33,47 @@ _inherited: list[tuple[Whole, Branding | None]] = []
 """In a process beside: what it makes its pages of."""
 
 
-def render_site(whole: Whole, branding: Branding | None = None, taken: Iterable[str] = ()) -> dict[str, str]:
+def render_site(
+    whole: Whole, branding: Branding | None = None, taken: Iterable[str] = ()
+) -> dict[str, Content]:
     """File to text; the overview last, since it links to all others. `taken`: files that others make."""
     file = whole.spec.file
     parts = parts_of(whole.survey.hosts, whole.config.site.split, file, taken)
     if not parts:
         return {file: render_page(page_of(whole), branding)}
     made = _made(whole, branding, parts)
-    texts = {part.file: text for part, (text, _) in zip(parts, made, strict=True)}
+    texts: dict[str, Content] = {
+        part.file: _pieces(text) for part, (text, _) in zip(parts, made, strict=True)
+    }
     texts[file] = render_page(overview(whole, parts, [found for _, found in made]), branding)
     return texts
 
 
-def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> list[tuple[str, Extract]]:
+def _pieces(text: bytes) -> Iterator[str]:
+    """All pages wait for the last one: as strings they would take twice the memory."""
+    return codecs.iterdecode((text[at : at + CHUNK] for at in range(0, len(text), CHUNK)), "utf-8")
+
+
+def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> list[tuple[bytes, Extract]]:
     cores = len(os.sched_getaffinity(0))
     gpus = sum(len(host.gpus) for part in parts for host in part.hosts)
     if gpus < PAYS_FROM or cores < 2:
         return [_render_part(whole, branding, part) for part in parts]
     # A process for each part: what it inherits becomes its own with the first look at it, and stays.
-    rounds = (parts[first : first + cores] for first in range(0, len(parts), cores))
-    return [made for some in rounds for made in _made_beside(whole, branding, some)]
+    # Those of a round are of one size, so that none waits for another.
+    by_size = sorted(parts, key=lambda part: sum(len(host.gpus) for host in part.hosts))
+    rounds = (by_size[first : first + cores] for first in range(0, len(parts), cores))
+    made = {
+        part.file: found
+        for some in rounds
+        for part, found in zip(some, _made_beside(whole, branding, some), strict=True)
+    }
+    return [made[part.file] for part in parts]
 
 
-def _made_beside(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> list[tuple[str, Extract]]:
+def _made_beside(
+    whole: Whole, branding: Branding | None, parts: Sequence[Part]
+) -> list[tuple[bytes, Extract]]:
     pool = ProcessPoolExecutor(
         len(parts),
         mp_context=multiprocessing.get_context("fork"),
@@ -81,10 +101,10 @@ def _inherit(whole: Whole, branding: Branding | None) -> None:
     _inherited.append((whole, branding))
 
 
-def _render_inherited(part: Part) -> tuple[str, Extract]:
+def _render_inherited(part: Part) -> tuple[bytes, Extract]:
     return _render_part(*_inherited[-1], part)
 
 
-def _render_part(whole: Whole, branding: Branding | None, part: Part) -> tuple[str, Extract]:
+def _render_part(whole: Whole, branding: Branding | None, part: Part) -> tuple[bytes, Extract]:
     page = part_page(whole, part)
-    return render_page(page, branding), extract(page, part)
+    return render_page(page, branding).encode(), extract(page, part)
