@@ -21,7 +21,7 @@ demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
 
 test: $(VENV)/dev debian-packages
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(WORKERS) --no-loadscope-reorder
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

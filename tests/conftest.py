@@ -8,9 +8,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.sandbox import make_wheels
 from tests.sshd import GpuHosts
@@ -85,6 +87,34 @@ LONGEST_FIRST = (
     "page_things",
 )
 """Files whose tests take or wait longest: begun last, one of them would keep a worker busy when all else is done."""
+
+
+TOGETHER = {
+    "dask",
+    "demo",
+    "deploy_web",
+    "page_states",
+    "page_things",
+    "prometheus",
+    "slurm_real",
+    "ssh_jump",
+    "top",
+    "wheel",
+}
+"""Files that put up something large for all of their tests: for one worker each, so that it is put up once."""
+
+
+class _ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """The marks of xdist do the same, but not with pytest 9.2."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if Path(file).stem.removeprefix("test_") in TOGETHER else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _ByFile(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -33,7 +33,7 @@ from tests.test_engines import TROUBLE
 from tests.test_fetch_ssh import xml
 from tests.test_signals import processes_with
 
-pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.xdist_group("dask")]
+pytestmark = pytest.mark.usefixtures("home")
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 PATIENCE_S = 60.0

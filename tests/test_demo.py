@@ -41,8 +41,6 @@ from tests.command import PROGRAM, gpumon, rows
 NOW = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=3)
 
-pytestmark = pytest.mark.xdist_group("demo")
-
 
 def write_config(cluster: DemoCluster, directory: Path) -> Config:
     path = directory / "config.ini"

@@ -69,7 +69,7 @@ def test_each_run_keeps_cpu_ram_fullest_disk_and_load(lab: Past) -> None:
     assert lab.rows("SELECT cpu, ram, disk, load FROM machine_runs") == [(42, 25, 95, 26)] * 2
     past = lab.past(6)
     points = [42, 25, 95, pytest.approx(2.6)]
-    assert list(past.machines["24h"].hosts["a"]) == points
+    assert list(past.machines["24h"].hosts["a"])[:4] == points
     assert list(past.machines["30d"].hosts["a"]) == points
 
 

@@ -37,8 +37,6 @@ from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.command import gpumon
 from tests.sshd import free_port, wait_for_port
 
-pytestmark = pytest.mark.xdist_group("prometheus")
-
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "deploy/prometheus/gpumon.rules.yml"
 DASHBOARD = json.loads((ROOT / "deploy/grafana/gpumon.json").read_text())

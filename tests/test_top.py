@@ -38,8 +38,6 @@ from tests.command import PROGRAM, gpumon
 from tests.sshd import GpuHosts
 from tests.terminal import Terminal
 
-pytestmark = pytest.mark.xdist_group("top")
-
 CAPTURE = Path(__file__).parent / "captures/driver-470-rtx-3090-desktop.xml"
 
 

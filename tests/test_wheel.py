@@ -13,8 +13,6 @@ from tests.builders import busy_gpu, reading
 
 CHECKOUT = Path(__file__).parents[1]
 
-pytestmark = pytest.mark.xdist_group("wheel")
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
