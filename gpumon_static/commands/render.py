@@ -24,7 +24,7 @@ from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.pseudonyms import read_key
 from gpumon_static.survey.survey import build_survey
-from gpumon_static.terminal.show_file import show_files
+from gpumon_static.terminal.show_file import SHOW_FILES, show_files
 
 
 def render(config: Config, now: datetime) -> Path:
@@ -56,18 +56,19 @@ def _files(config: Config, now: datetime) -> dict[str, Content]:
     clusters = slurm_file.read(slurm_file.path_in(config.paths.data))
     survey = build_survey(readings, config, now, key=key, clusters=clusters)
     files: dict[str, Content] = {**build_exports(survey, config, memory, snapshot.to_csv)}
-    if config.site.show:
-        files |= show_files(survey)
     if config.site.gpufree:
         files[GPUFREE] = gpufree(config.site.url or "")
     files |= month_reports(config, now)
     months = report_months(config, files)
+    taken = [*files, *SHOW_FILES, *(page.file for page in config.pages)]
+    pages: dict[str, Content] = {}
     for page in config.pages:
         # The reports show what the main page shows, and so only that one links to them.
         reports, known = (months, survey) if page == config.pages[0] else ((), None)
         whole = make_ready(readings, config, now, page, key, past, reports, clusters, known)
-        files |= render_site(whole, branding, [*files, *(one.file for one in config.pages)])
-    return files
+        pages |= render_site(whole, branding, [*taken, *pages])
+    # Made last, since at 80,000 GPUs its rows would be in memory beside the pages in work.
+    return {**files, **(show_files(survey) if config.site.show else {}), **pages}
 
 
 @contextmanager

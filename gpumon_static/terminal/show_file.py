@@ -18,6 +18,8 @@ from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
 from gpumon_static.times import utc_text
 
+SHOW_FILES = ("show.txt", "show.ansi")
+
 
 def show_files(survey: Survey) -> dict[str, str]:
     """File name to text: plain and in colour, with the host in every line, for grep."""
@@ -25,7 +27,7 @@ def show_files(survey: Survey) -> dict[str, str]:
     for line in _lines(survey):
         plain.append(f"{line.plain}\n")
         coloured.append(f"{_coloured(line)}\n")
-    return {"show.txt": "".join(plain), "show.ansi": "".join(coloured)}
+    return dict(zip(SHOW_FILES, ("".join(plain), "".join(coloured)), strict=True))
 
 
 def _lines(survey: Survey) -> Iterator[Text]:
