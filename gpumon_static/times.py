@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpumon_static.text import DASH
@@ -32,6 +33,7 @@ def utc_text_of(seconds: float) -> str:
     return utc_text(datetime.fromtimestamp(seconds, UTC))
 
 
+@lru_cache(maxsize=4096)
 def by_minute(time: datetime) -> datetime:
     """The whole minute by which it is over: what ends at 14:29:31 has not ended by 14:29."""
     if not time.second and not time.microsecond:
