@@ -21,6 +21,7 @@ from gpumon_static.publish.page.records import Page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.past import timelines
+from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS
 from tests.browser import OpenPage
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.test_history import START, Lab, held_gpu
@@ -87,6 +88,26 @@ def test_the_tooltip_tells_the_last_day_in_words(lab: Lab, open_page: OpenPage) 
     page.locator(".card").focus()
     # Nothing is known of the twenty hours before nine.
     expect(page.locator("#tip dl")).to_contain_text("Last 24 hbusy 2 h, free 2 h, unknown 20 h")
+
+
+def test_the_means_of_each_hour_are_whole_and_an_hour_without_a_run_is_not_known(lab: Lab) -> None:
+    """Two hours of different work, an hour without any run, then one that reports nothing but its memory."""
+    busy = gpu(0, utilization=97.0, memory_used_mib=20 * 1024.0, temperature_c=61.0, power_w=300.0)
+    hot = replace(busy, utilization=40.0, temperature_c=101.0, power_w=600.0)
+    silent = replace(busy, utilization=None, temperature_c=-4.0, power_w=None)
+    runs(lab, range(0, 60, 5), reading("node1", [busy]))
+    runs(lab, range(60, 120, 5), reading("node1", [replace(busy, utilization=98.0)]))
+    runs(lab, range(120, 150, 5), reading("node1", [hot]))
+    runs(lab, range(150, 180, 5), reading("node1", [replace(hot, utilization=None)]))
+    runs(lab, range(240, 300, 5), reading("node1", [silent]))
+    with open_history(lab.config.history_path) as connection:
+        day = timelines.read(connection, START + timedelta(minutes=299)).gpus["node1", "0"].day
+    assert day
+    assert list(day.utilization[-6:]) == [NO_BYTE, 97, 98, 40, NO_BYTE, NO_BYTE]
+    assert list(day.memory[-6:]) == [NO_BYTE, 25, 25, 25, NO_BYTE, 25]
+    assert list(day.temperature[-6:]) == [NO_BYTE, 61, 61, 101, NO_BYTE, 0], "frost is 0"
+    assert day.power[-6:] == [NO_WATTS, 300, 300, 600, NO_WATTS, NO_WATTS]
+    assert len(day.utilization) == len(day.power) == 24
 
 
 # The ribbon

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,12 @@ from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
+from gpumon_static.publish.page.records import Page
 from gpumon_static.publish.page.split import site as split_site
+from gpumon_static.publish.page.split.overview import Extract
+from gpumon_static.publish.page.split.overview import overview as overview_of
 from gpumon_static.publish.page.split.parts import SLUG_LETTERS, Part, parts_of
+from gpumon_static.publish.page.view import Whole
 from gpumon_static.store import snapshot
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.survey import SurveyedHost, build_survey
@@ -190,6 +196,22 @@ def test_pages_made_in_processes_are_the_same(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(split_site, "PAYS_FROM", 0)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     assert pages(rendered(tmp_path / "two", 30)) == alone
+
+
+def test_no_card_is_sent_back_by_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of 80,000 GPUs would take longer to send than the pages to make."""
+    seen: list[Extract] = []
+
+    def overview(whole: Whole, parts: Sequence[Part], extracts: Sequence[Extract]) -> Page:
+        seen.extend(extracts)
+        return overview_of(whole, parts, extracts)
+
+    monkeypatch.setattr(split_site, "overview", overview)
+    rendered(tmp_path, 30)
+    sent = pickle.dumps(seen)
+    assert seen
+    assert b"node1" in sent
+    assert not any(record in sent for record in (b"Card", b"Tooltip", b"Numbers"))
 
 
 def test_a_process_that_is_killed_leaves_all_files_as_they_were(
