@@ -170,6 +170,8 @@ class Gpu(_Record):
 
     @property
     def all_processes(self) -> tuple[Process, ...]:
+        if not self.slices:
+            return self.processes
         return self.processes + tuple(p for s in self.slices for p in s.processes)
 
     def with_processes(self, change: Callable[[Process], Process]) -> Gpu:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
@@ -129,11 +129,8 @@ def _process_rows(row: _Cells, processes: Sequence[Process]) -> Iterator[_Cells]
 # Reading
 
 
-class _Row(NamedTuple):
-    """A line of the file, with the number it has in an editor."""
-
-    line: int
-    cells: list[str]
+_Row = tuple[int, list[str]]
+"""A line of the file: the number it has in an editor, and its cells."""
 
 
 class _Found:
@@ -178,7 +175,7 @@ class _Reader:
         )
 
     def readings(self) -> Iterator[HostReading]:
-        for _, rows in groupby(self._rows(), key=lambda row: row.cells[self._host_at]):
+        for _, rows in groupby(self._rows(), key=lambda row: row[1][self._host_at]):
             yield self._reading_of(list(rows))
 
     def _rows(self) -> Iterator[_Row]:
@@ -187,13 +184,13 @@ class _Reader:
                 if len(row) != self._length:
                     told = f"line {self._lines.line_num} has {len(row)} columns, not {self._length}"
                     raise GpumonError(f"{self._path} is damaged: {told}")
-                yield _Row(self._lines.line_num, row)
+                yield self._lines.line_num, row
         except csv.Error as error:
             raise GpumonError(f"{self._path} is damaged: {error}; run `gpumon-static fetch`") from error
 
     def _reading_of(self, rows: list[_Row]) -> HostReading:
-        gpu_rows = [row for row in rows if row.cells[self._gpu_at]]
-        gpus = groupby(gpu_rows, key=lambda row: row.cells[self._gpu_at])
+        gpu_rows = [row for row in rows if row[1][self._gpu_at]]
+        gpus = groupby(gpu_rows, key=lambda row: row[1][self._gpu_at])
         return HostReading(
             **self._host.fields(rows[0]),
             machine=Machine(**self._machine.fields(rows[0])),
@@ -202,17 +199,17 @@ class _Reader:
         )
 
     def _gpu_of(self, rows: list[_Row]) -> Gpu:
-        in_slices = (row for row in rows if row.cells[self._slice_at])
-        by_slice = groupby(in_slices, key=lambda row: row.cells[self._slice_at])
+        in_slices = (row for row in rows if row[1][self._slice_at])
+        by_slice = groupby(in_slices, key=lambda row: row[1][self._slice_at])
         return Gpu(
             **self._gpu.fields(rows[0]),
             allocation=Allocation(**self._allocation.fields(rows[0])),
             slices=tuple([self._slice_of(list(group)) for _, group in by_slice]),
-            processes=self._processes_of(row for row in rows if not row.cells[self._slice_at]),
+            processes=self._processes_of(row for row in rows if not row[1][self._slice_at]),
         )
 
     def _slice_of(self, rows: list[_Row]) -> MigDevice:
         return MigDevice(**self._slice.fields(rows[0]), processes=self._processes_of(rows))
 
     def _processes_of(self, rows: Iterable[_Row]) -> tuple[Process, ...]:
-        return tuple([Process(**self._process.fields(row)) for row in rows if row.cells[self._pid_at]])
+        return tuple([Process(**self._process.fields(row)) for row in rows if row[1][self._pid_at]])

@@ -34,14 +34,17 @@ class HostFault(NamedTuple):
 
 def without(readings: Iterable[HostReading], ignored: Collection[str]) -> list[HostReading]:
     """The readings without the faults that the config ignores."""
+
+    def kept(gpu: Gpu) -> Gpu:
+        return replace(gpu, faults=tuple(f for f in gpu.faults if f.rule not in ignored))
+
+    def has_ignored(gpu: Gpu) -> bool:
+        return any(fault.rule in ignored for fault in gpu.faults)
+
     return [
-        replace(
-            reading,
-            gpus=tuple(
-                replace(gpu, faults=tuple(f for f in gpu.faults if f.rule not in ignored))
-                for gpu in reading.gpus
-            ),
-        )
+        replace(reading, gpus=tuple(kept(gpu) if has_ignored(gpu) else gpu for gpu in reading.gpus))
+        if any(map(has_ignored, reading.gpus))
+        else reading
         for reading in readings
     ]
 

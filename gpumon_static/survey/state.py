@@ -141,8 +141,9 @@ def _if_not_allocated(state: State, gpu: Gpu) -> State:
 
 def is_allocated_only(gpu: Gpu) -> bool:
     """Whether a job has it, with no process on it yet, or any more."""
-    works = any(not process.is_graphics_only for process in gpu.all_processes)
-    return gpu.allocation.allocated is Allocated.YES and not works
+    if gpu.allocation.allocated is not Allocated.YES:
+        return False
+    return all(process.is_graphics_only for process in gpu.all_processes)
 
 
 def _if_usable(state: State, gpu: Gpu) -> State:

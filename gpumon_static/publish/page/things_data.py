@@ -171,5 +171,8 @@ def _series(of: MachinePast, host: str, first: int, coarser: int) -> list[Series
 
 
 def _mean(values: Sequence[float]) -> float | None:
+    mean = sum(values) / len(values)
+    if not isnan(mean):
+        return mean
     known = [value for value in values if not isnan(value)]
     return sum(known) / len(known) if known else None
