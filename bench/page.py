@@ -22,6 +22,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from bench.ancestor import ancestor_page
 from bench.targets import compare
 from gpumon_static.commands.render import render
+from gpumon_static.files import FOR_READERS
 from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.demo import lab, workload
 from gpumon_static.demo.lab import DemoSpec
@@ -110,7 +111,7 @@ def _compare(browser: Browser, folder: Path, gpus: int, rounds: int) -> None:
     heads = f"{'bytes':>11} {'packed':>9} {'elements/GPU':>13} {'no JS':>7} {'CPU':>7}"
     print(f"{'GPUs':>6} {'page':22} {heads}")
     for name, made in pages.items():
-        packed = len(gzip.compress(made.content, 6, mtime=0))
+        packed = len(gzip.compress(made.content, FOR_READERS, mtime=0))
         with_js, without = (_elements(browser, made.file, javascript=on) / gpus for on in (True, False))
         print(
             f"{gpus:6} {name:22} {len(made.content):11,} {packed:9,} {with_js:13.1f} {without:7.1f}"
