@@ -22,10 +22,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from bench.ancestor import ancestor_page
 from bench.targets import compare
 from gpumon_static.commands.render import render
-from gpumon_static.files import FOR_READERS
 from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.demo import lab, workload
 from gpumon_static.demo.lab import DemoSpec
+from gpumon_static.files import FOR_READERS
 from gpumon_static.model import HostReading
 from gpumon_static.store import snapshot
 from gpumon_static.store.history import record
