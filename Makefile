@@ -13,7 +13,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # More than the cores: many tests wait, for a host that hangs or for cron.
-WORKERS ?= 3
+WORKERS ?= 4
 
 .PHONY: demo test lint fmt fuzz bench torture docs man deploy-files packages deb screenshots clean debian-packages
 

@@ -32,7 +32,7 @@ monitor ansible_connection=local ansible_python_interpreter=/usr/bin/python3
 
 [gpu_hosts]
 gpu01.lab.example ansible_host=127.0.0.11
-gpu02.lab.example ansible_host=127.0.0.12
+gpu02.lab.example ansible_host=127.0.0.12 ansible_connection=local
 
 [gpu_hosts:vars]
 ansible_user=root

@@ -447,7 +447,8 @@ def test_any_login_shell_will_do(gpu_hosts: GpuHosts, tmp_path: Path, shell: str
         assert gpumon("fetch", "-c", config).stderr == ""
         assert rows(tmp_path / "data/load_data.csv")[0]["gpu_uuid"] == "GPU-shell"
     finally:
-        subprocess.run(["userdel", name], check=True)
+        # Its last shell may not have ended yet.
+        subprocess.run(["userdel", "--force", name], check=True)
 
 
 def test_localhost_is_read_without_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ Kind = Callable[[Path, int], Result]
 
 
 @pytest.mark.parametrize(
-    ("kind", "times", "least"), [(blows.kills, 12, 12), (blows.signals, 8, 8), (blows.crowds, 1, 1)]
+    ("kind", "times", "least"), [(blows.kills, 8, 8), (blows.signals, 6, 6), (blows.crowds, 1, 1)]
 )
 def test_runs_that_are_killed_or_come_twenty_at_once(
     tmp_path: Path, kind: Kind, times: int, least: int
