@@ -142,23 +142,9 @@ def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> M
     if not has_table(connection, "machine_runs"):
         return MachinePast()
     first, last = now // step - count + 1, now // step
-    # The load is kept in tenths.
-    scale = dict.fromkeys(MachineValues._fields, "") | {"load": " / 10"}
-    if step < HOUR:
-        means = ", ".join(f"avg({name}){by}" for name, by in scale.items())
-        table, unit, size = "machine_runs", "at", 1
-    else:
-        means = ", ".join(f"1.0 * sum({name}_sum) / sum({name}_n){by}" for name, by in scale.items())
-        table, unit, size = "machine_hours", "hour", HOUR
-    units = step // size
-    rows = connection.execute(
-        f"SELECT host, {unit} / ?, {means} FROM {table} WHERE {unit} BETWEEN ? AND ?"  # noqa: S608 (our own)
-        " GROUP BY 2, 1 ORDER BY 2",
-        (units, first * units, (last + 1) * units - 1),
-    )
     found: dict[int, array[float]] = {}
     unknown: array[float] = array("f")
-    for host, point, *values in rows:
+    for host, point, *values in _points(connection, step, first, last):
         if not found:
             first = point
             unknown = array("f", [nan]) * (MACHINE_WIDTH * (last - first + 1))
@@ -170,3 +156,21 @@ def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> M
                 points[place] = value
     names = dict(connection.execute("SELECT id, name FROM hosts"))
     return MachinePast(first, {names[host]: points for host, points in found.items()})
+
+
+def _points(connection: sqlite3.Connection, step: int, first: int, last: int) -> sqlite3.Cursor:
+    """Host, number of the point, and its means; the first points first."""
+    # The load is kept in tenths.
+    scale = dict.fromkeys(MachineValues._fields, "") | {"load": " / 10"}
+    if step < HOUR:
+        means = [f"avg({name}){by}" for name, by in scale.items()]
+        table, unit, size = "machine_runs", "at", 1
+    else:
+        means = [f"1.0 * sum({name}_sum) / sum({name}_n){by}" for name, by in scale.items()]
+        table, unit, size = "machine_hours", "hour", HOUR
+    units = step // size
+    return connection.execute(
+        f"SELECT host, {unit} / ?, {', '.join(means)} FROM {table}"  # noqa: S608 (our own names)
+        f" WHERE {unit} BETWEEN ? AND ? GROUP BY 2, 1 ORDER BY 2",
+        (units, first * units, (last + 1) * units - 1),
+    )
