@@ -224,7 +224,7 @@
       box.append(svg("title", {}, `${name} from ${gpumon.chart.label((start + from) * 900, 900)}`));
       picture.append(box);
       if (name === last) continue;
-      const hasRoom = width > 7 * name.length;
+      const hasRoom = width > 9 * name.length + 8;
       if (hasRoom) {
         const made = svg("text", { x: x + 5, y: 13, class: "axis" });
         made.append(name);
