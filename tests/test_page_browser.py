@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from gpumon_static.model import GONE, Disk, Gpu, HostReading, Machine, Status
 from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.records import MOST_LAID_OUT
 from gpumon_static.publish.page.view import build_page
 from tests.browser import OpenPage, Site, copies
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, process, reading, slices
@@ -576,3 +577,14 @@ def test_the_meters_of_a_host_stay_together(open_page: OpenPage, width: int) -> 
         assert is_beside or is_below
         tops = place.locator(".meter").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
         assert len(set(tops)) == 1 or not is_beside
+
+
+@pytest.mark.parametrize(("hosts", "laid_out"), [(MOST_LAID_OUT, "visible"), (MOST_LAID_OUT + 1, "auto")])
+def test_of_many_hosts_only_those_on_the_screen_are_laid_out(
+    open_page: OpenPage, hosts: int, laid_out: str
+) -> None:
+    page = open_page(html_of(*(reading(f"n{number}", [gpu()]) for number in range(hosts)))).page
+    last = page.locator(".host").last
+    assert last.evaluate("host => getComputedStyle(host).contentVisibility") == laid_out
+    last.scroll_into_view_if_needed()
+    expect(last.locator(".card")).to_be_visible()

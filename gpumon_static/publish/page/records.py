@@ -23,6 +23,7 @@ WIDEST = 8
 MOST_MARKS = 24
 """On the tile of a model; more are a bar."""
 MOST_NAMED_HOSTS = 150
+MOST_LAID_OUT = 40
 MOST_SLICES_ABREAST = 4
 """Seven is the most that a GPU can be cut into; where a host lists more, one scrolls to them."""
 
@@ -619,6 +620,11 @@ class Page:
     """The file of the overview that this page is a part of."""
     data: str = ""
     """JSON in the place of that of data.py, escaped for a script element."""
+
+    @property
+    def is_long(self) -> bool:
+        """So many hosts that a browser should lay out only those on the screen."""
+        return len(self.hosts) > MOST_LAID_OUT
 
     @property
     def is_crowd(self) -> bool:
