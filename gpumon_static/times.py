@@ -23,6 +23,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
+@lru_cache(maxsize=4096)
 def utc_text(time: datetime, *, exact: bool = False) -> str:
     """ISO 8601 in UTC: `2025-11-14T09:10:00Z`. `exact`: with parts of a second, where there are any."""
     return time.astimezone(UTC).isoformat(timespec="auto" if exact else "seconds").replace("+00:00", "Z")

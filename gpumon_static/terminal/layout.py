@@ -51,8 +51,17 @@ Row = dict[str, Cell]
 """Cells by column; a missing column is empty."""
 
 
+Piece = tuple[str, str]
+"""Of a line: its text, which has the width of its column, and its style."""
+
+
 def lines(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> Iterator[Text]:
     """The header and the rows; `width` None: as wide as it takes."""
+    return map(_text, pieces(columns, rows, width))
+
+
+def pieces(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> Iterator[list[Piece]]:
+    """The same lines, each as what stands in its columns, with `SPACE` between them."""
     shown = list(columns)
     widths = {column.name: _natural(column, rows) for column in shown}
     while width is not None and _least(shown, widths) > width and any(column.drop for column in shown):
@@ -60,11 +69,12 @@ def lines(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> 
     if width is not None:
         _cut(shown, widths, width)
     header = {column.name: Cell(column.header, "bold") for column in shown}
-    return (_line(shown, widths, row) for row in chain([header], rows))
+    sized = [(column, widths[column.name]) for column in shown]
+    return (_line(sized, row) for row in chain([header], rows))
 
 
 def _natural(column: Column, rows: Sequence[Row]) -> int:
-    texts = [row[column.name].text for row in rows if column.name in row]
+    texts = {row[column.name].text for row in rows if column.name in row}
     return max(map(cell_len, [column.header, *texts]))
 
 
@@ -87,25 +97,31 @@ def _cut(columns: Sequence[Column], widths: dict[str, int], width: int) -> None:
                 widths[column.name] = max(min(least or column.least, now), now - too_much)
 
 
-def _line(columns: Sequence[Column], widths: dict[str, int], row: Row) -> Text:
-    parts: list[str] = []
-    spans: list[Span] = []
-    done = 0
-    for column in columns:
-        cell, width = row.get(column.name, EMPTY), widths[column.name]
+def _line(columns: Sequence[tuple[Column, int]], row: Row) -> list[Piece]:
+    made: list[Piece] = []
+    for column, width in columns:
+        cell = row.get(column.name, EMPTY)
         text, room = cell.text, width - cell_len(cell.text)
         if room < 0:
             text = _shortened(cell, column, width)
             room = width - cell_len(text)
-        text = " " * room + text if column.right else text + " " * room
-        if cell.style:
-            spans.append(Span(done, done + len(text), cell.style))
-        parts.append(text)
+        made.append((" " * room + text if column.right else text + " " * room, cell.style))
+    while made:
+        text, style = made.pop()
+        if text := text.rstrip():
+            return [*made, (text, style)]
+    return made
+
+
+def _text(line: Sequence[Piece]) -> Text:
+    spans: list[Span] = []
+    done = 0
+    for text, style in line:
+        if style:
+            spans.append(Span(done, done + len(text), style))
         done += len(text) + GAP
-    text = SPACE.join(parts).rstrip()
-    if spans and spans[-1].end > len(text):
-        spans = [span.right_crop(len(text)) for span in spans if span.start < len(text)]
-    return Text(text, no_wrap=True, overflow="crop", end="", spans=spans)
+    joined = SPACE.join(text for text, _ in line)
+    return Text(joined, no_wrap=True, overflow="crop", end="", spans=spans)
 
 
 def _shortened(cell: Cell, column: Column, width: int) -> str:

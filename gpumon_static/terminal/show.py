@@ -78,14 +78,26 @@ def show(console: Console, survey: Survey, choice: Choice, look: Look) -> None:
 
 def table(survey: Survey, choice: Choice, look: Look, width: int | None) -> Iterator[Text]:
     names = shown_names([host.name for host in survey.hosts], short=width is not None)
+    rows = gpu_rows(survey, choice, names, look)
+    if rows:
+        yield from layout.lines(columns(look), rows, width)
+        yield Text()
+    yield from below(survey, choice, names, look, width)
+
+
+def gpu_rows(survey: Survey, choice: Choice, names: dict[str, str], look: Look) -> list[Row]:
     rows: list[Row] = []
     for host in survey.hosts:
         places = [place for place in host.places() if choice.takes(host, place)]
         if places:
             rows += host_rows(host, places, names[host.name], look, survey)
-    if rows:
-        yield from layout.lines(columns(look), rows, width)
-        yield Text()
+    return rows
+
+
+def below(
+    survey: Survey, choice: Choice, names: dict[str, str], look: Look, width: int | None
+) -> Iterator[Text]:
+    """What follows the rows of GPUs."""
     if look.processes:
         yield from _job_lines(survey, choice, names, look, width)
     if not choice.is_of_gpus:

@@ -1,11 +1,10 @@
 """`show.txt` and `show.ansi`: the table of `show` for curl, on the privacy tier of the page.
 
-Rich makes the lines; their colours are written here, because its console takes longer than all of the page.
+Colours are written here, because rich's console takes longer than all of the page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 
 from rich.color import ColorSystem
@@ -14,8 +13,9 @@ from rich.text import Text
 
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.survey import Survey
-from gpumon_static.terminal.rows import Look
-from gpumon_static.terminal.show import Choice, table
+from gpumon_static.terminal import layout
+from gpumon_static.terminal.rows import Look, columns
+from gpumon_static.terminal.show import Choice, below, gpu_rows
 from gpumon_static.times import utc_text
 
 SHOW_FILES = ("show.txt", "show.ansi")
@@ -23,23 +23,20 @@ SHOW_FILES = ("show.txt", "show.ansi")
 
 def show_files(survey: Survey) -> dict[str, str]:
     """File name to text: plain and in colour, with the host in every line, for grep."""
-    plain, coloured = [], []
-    for line in _lines(survey):
-        plain.append(f"{line.plain}\n")
-        coloured.append(f"{_coloured(line)}\n")
-    return dict(zip(SHOW_FILES, ("".join(plain), "".join(coloured)), strict=True))
-
-
-def _lines(survey: Survey) -> Iterator[Text]:
-    """Without how long ago that is, which nobody knows who reads a file."""
     look = Look(every_node=True, names=survey.tier is not Tier.COUNTS)
-    lines = table(survey, Choice(), look, None)
-    line = next(lines)
-    for following in lines:
-        yield line
-        line = following
+    names = {host.name: host.name for host in survey.hosts}
+    rows = gpu_rows(survey, Choice(), names, look)
+    plain, coloured = [], []
+    for pieces in layout.pieces(columns(look), rows, None) if rows else ():
+        plain.append(layout.SPACE.join(text for text, _ in pieces))
+        coloured.append(layout.SPACE.join(_painted(text, style) if style else text for text, style in pieces))
+    lines = [*([Text()] if rows else []), *below(survey, Choice(), names, look, None)]
+    # Without how long ago that is, which nobody knows who reads a file.
     when = utc_text(survey.latest) if survey.latest else "none yet"
-    yield Text(f"Data of {when}", "dim")
+    lines[-1] = Text(f"Data of {when}", "dim")
+    plain += [line.plain for line in lines]
+    coloured += map(_coloured, lines)
+    return {name: "\n".join([*made, ""]) for name, made in zip(SHOW_FILES, (plain, coloured), strict=True)}
 
 
 def _coloured(line: Text) -> str:

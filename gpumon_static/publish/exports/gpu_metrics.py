@@ -30,10 +30,9 @@ class SliceRow(NamedTuple):
     labels: str
 
 
-Samples = Iterator[tuple[str, float | None]]
-"""Labels and value; None where it is not known."""
-GpuSamples = Callable[[Iterable[GpuRow]], Samples]
-SliceSamples = Callable[[Iterable[SliceRow]], Samples]
+GpuLines = Callable[[str, Iterable[GpuRow]], Iterator[str]]
+"""The name of a family and the GPUs to the lines of its samples; there is none for what is not known."""
+SliceLines = Callable[[str, Iterable[SliceRow]], Iterator[str]]
 
 
 def rows(hosts: Iterable[SurveyedHost]) -> tuple[list[GpuRow], list[SliceRow]]:
@@ -59,34 +58,50 @@ def times(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
+def number(value: float) -> str:
+    whole = int(value)
+    return str(whole) if whole == value else repr(round(value, 6))
+
+
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def _each(value: Callable[[Gpu], float | None]) -> GpuSamples:
-    return lambda given: ((row.labels, value(row.gpu)) for row in given)
+def _each(value: Callable[[Gpu], float | None]) -> GpuLines:
+    def lines(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
+        for row in given:
+            known = value(row.gpu)
+            if known is not None:
+                yield f"{name}{{{row.labels}}} {number(known)}\n"
+
+    return lines
 
 
-def _about(given: Iterable[GpuRow]) -> Samples:
+def _about(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
     for row in given:
         about = {"uuid": row.gpu.uuid or "", "name": row.gpu.name or "", "bus_id": row.gpu.bus_id or ""}
-        yield f"{row.labels},{written(about)}", 1
+        yield f"{name}{{{row.labels},{written(about)}}} 1\n"
 
 
-def _states(given: Iterable[GpuRow]) -> Samples:
+def _states(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
+    return (_state_lines(name, row.labels, row.state) for row in given)
+
+
+def _state_lines(name: str, labels: str, state: State) -> str:
+    return "".join(
+        f'{name}{{{labels},state="{word}"}} {1 if other is state else 0}\n' for other, word in STATES.items()
+    )
+
+
+def _usable(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
     for row in given:
-        for other, word in STATES.items():
-            yield f'{row.labels},state="{word}"', other is row.state
+        yield f"{name}{{{row.labels}}} {1 if any(place.is_usable for place in row.places) else 0}\n"
 
 
-def _usable(given: Iterable[GpuRow]) -> Samples:
-    return ((row.labels, any(place.is_usable for place in row.places)) for row in given)
-
-
-def _faults(given: Iterable[GpuRow]) -> Samples:
+def _faults(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
     for row in given:
         for rule in _rules(row.gpu):
-            yield f"{row.labels},{written({'rule': rule})}", 1
+            yield f"{name}{{{row.labels},{written({'rule': rule})}}} 1\n"
 
 
 def _rules(gpu: Gpu) -> dict[str, None]:
@@ -102,13 +117,21 @@ def _ends_at(gpu: Gpu) -> float | None:
     return gpu.allocation.ends_at.timestamp() if gpu.allocation.ends_at else None
 
 
-def _slice_states(given: Iterable[SliceRow]) -> Samples:
-    for row in given:
-        for other, word in STATES.items():
-            yield f'{row.labels},state="{word}"', other is row.place.state
+def _slice_states(name: str, given: Iterable[SliceRow]) -> Iterator[str]:
+    return (_state_lines(name, row.labels, row.place.state) for row in given)
 
 
-GPU_FAMILIES: dict[str, tuple[str, GpuSamples]] = {
+def _each_slice(value: Callable[[Place], float | None]) -> SliceLines:
+    def lines(name: str, given: Iterable[SliceRow]) -> Iterator[str]:
+        for row in given:
+            known = value(row.place)
+            if known is not None:
+                yield f"{name}{{{row.labels}}} {number(known)}\n"
+
+    return lines
+
+
+GPU_FAMILIES: dict[str, tuple[str, GpuLines]] = {
     "gpumon_gpu_info": ("UUID, full name and bus id of the GPU; the value is always 1.", _about),
     "gpumon_gpu_state": (
         "1 for the state the GPU is in (free, busy, held, unknown), 0 for the others.",
@@ -140,14 +163,14 @@ GPU_FAMILIES: dict[str, tuple[str, GpuSamples]] = {
     "gpumon_gpu_job_end_timestamp_seconds": ("When that job ends at the latest.", _each(_ends_at)),
     "gpumon_gpu_faults": ("How many faults the GPU has.", _each(lambda gpu: len(_rules(gpu)))),
 }
-SLICE_FAMILIES: dict[str, tuple[str, SliceSamples]] = {
+SLICE_FAMILIES: dict[str, tuple[str, SliceLines]] = {
     "gpumon_slice_state": ("1 for the state that the MIG slice is in, 0 for the others.", _slice_states),
     "gpumon_slice_memory_used_bytes": (
         "Memory in use of the MIG slice.",
-        lambda given: ((row.labels, times(row.place.memory_used_mib, MIB)) for row in given),
+        _each_slice(lambda place: times(place.memory_used_mib, MIB)),
     ),
     "gpumon_slice_memory_total_bytes": (
         "Memory of the MIG slice.",
-        lambda given: ((row.labels, times(row.place.memory_total_mib, MIB)) for row in given),
+        _each_slice(lambda place: times(place.memory_total_mib, MIB)),
     ),
 }

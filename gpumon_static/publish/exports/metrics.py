@@ -15,7 +15,7 @@ from gpumon_static.publish.exports.gpu_metrics import (
     GPU_FAMILIES,
     MIB,
     SLICE_FAMILIES,
-    Samples,
+    number,
     rows,
     times,
     written,
@@ -70,29 +70,23 @@ FAMILIES = {
 def metrics_prom(survey: Survey) -> Iterator[str]:
     """The file, in pieces: at 80,000 GPUs it has 85 MB."""
     gpus, slices = rows(survey.hosts)
-    others: dict[str, list[tuple[str, float | None]]] = {name: [] for name in FAMILIES}
+    others: dict[str, list[str]] = {name: [] for name in FAMILIES}
     for name, labels, value in _samples(survey):
-        others[name].append((written(labels), value))
+        if value is not None:
+            braced = f"{{{written(labels)}}}" if labels else ""
+            others[name].append(f"{name}{braced} {number(value)}\n")
     for name, about in FAMILIES.items():
         if name in GPU_FAMILIES:
-            yield from _family(name, about, GPU_FAMILIES[name][1](gpus))
+            lines = GPU_FAMILIES[name][1](name, gpus)
         elif name in SLICE_FAMILIES:
-            yield from _family(name, about, SLICE_FAMILIES[name][1](slices))
+            lines = SLICE_FAMILIES[name][1](name, slices)
         else:
-            yield from _family(name, about, iter(others[name]))
-
-
-def _family(name: str, about: str, samples: Samples) -> Iterator[str]:
-    """Nothing of a family without a sample."""
-    head = f"# HELP {name} {about}\n# TYPE {name} gauge\n"
-    for labels, value in samples:
-        if value is not None:
-            yield (
-                f"{head}{name}{{{labels}}} {_number(value)}\n"
-                if labels
-                else f"{head}{name} {_number(value)}\n"
-            )
-            head = ""
+            lines = iter(others[name])
+        # Nothing of a family without a sample.
+        first = next(lines, None)
+        if first is not None:
+            yield f"# HELP {name} {about}\n# TYPE {name} gauge\n{first}"
+            yield from lines
 
 
 def _samples(survey: Survey) -> Iterator[Sample]:
@@ -188,8 +182,3 @@ def _user_samples(survey: Survey) -> Iterator[Sample]:
     for user, holding in sorted(held.items()):
         yield "gpumon_user_gpus", {"user": user}, len(holding.places)
         yield "gpumon_user_gpu_memory_bytes", {"user": user}, holding.memory_mib * MIB
-
-
-def _number(value: float) -> str:
-    whole = int(value)
-    return str(whole) if whole == value else repr(round(value, 6))

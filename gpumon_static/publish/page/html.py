@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -38,6 +41,7 @@ SCRIPTS = (
     " refresh.js kiosk.js"
 ).split()
 
+PAGE_TEMPLATES = re.compile(r"(base|gpumon/base|index|partials/.*)\.html\.j2\Z")
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
 """Files beside a lab's own templates that are put into the page after ours."""
 
@@ -50,32 +54,54 @@ class Asset:
     hash: str
 
 
-def render_page(page: Page, branding: Branding | None = None) -> str:
-    branding = branding or Branding()
-    styles = [_files(STYLES), *_texts(branding.style), *_own(branding.templates, OWN_STYLE)]
-    head_scripts = [_files(HEAD_SCRIPTS)]
-    scripts = [_files(SCRIPTS), *_own(branding.templates, OWN_SCRIPT)]
-    policy = _policy(styles, [*head_scripts, *scripts])
-    try:
-        return (
-            _environment(branding.templates)
-            .get_template("index.html.j2")
-            .render(
+class PageTemplate:
+    """What all pages of a site have in common, read once."""
+
+    def __init__(self, branding: Branding | None = None) -> None:
+        branding = branding or Branding()
+        styles = [_files(STYLES), *_texts(branding.style), *_own(branding.templates, OWN_STYLE)]
+        head_scripts = [_files(HEAD_SCRIPTS)]
+        scripts = [_files(SCRIPTS), *_own(branding.templates, OWN_SCRIPT)]
+        policy = _policy(styles, [*head_scripts, *scripts])
+        self._environment = _environment(branding.templates) if branding.templates else _our_environment()
+        self._common = {
+            "logo": branding.logo,
+            "styles": styles,
+            "head_scripts": head_scripts,
+            "scripts": scripts,
+            "policy": policy,
+            "version": __version__,
+            "build": _digest(policy),
+        }
+
+    def compile(self) -> None:
+        """Now, and not with the first page: processes that are forked then have nothing to compile."""
+        for name in filter(PAGE_TEMPLATES.match, self._environment.list_templates()):
+            # One that no page uses is nobody's problem, and one that is used is told with that page.
+            with suppress(TemplateError):
+                self._environment.get_template(name)
+
+    def render(self, page: Page) -> str:
+        try:
+            return self._environment.get_template("index.html.j2").render(
+                self._common,
                 page=page,
                 data=Markup(page.data or page_data(page)),  # noqa: S704 (escaped for a script element)
                 past=Markup(page.history.data if page.history else ""),  # noqa: S704 (the same)
                 things=Markup(page.things),  # noqa: S704 (the same)
-                logo=branding.logo,
-                styles=styles,
-                head_scripts=head_scripts,
-                scripts=scripts,
-                policy=policy,
-                version=__version__,
-                build=_digest(policy),
             )
-        )
-    except TemplateError as error:
-        raise GpumonError(_template_problem(error)) from error
+        except TemplateError as error:
+            raise GpumonError(_template_problem(error)) from error
+
+
+def render_page(page: Page, branding: Branding | None = None) -> str:
+    return PageTemplate(branding).render(page)
+
+
+@cache
+def _our_environment() -> Environment:
+    """Without a lab's own templates, which may change while this process runs."""
+    return _environment()
 
 
 def _environment(own: Path | None = None) -> Environment:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from gpumon_static.text import natural_key
 
@@ -204,6 +204,7 @@ class LastCard:
     ribbon: str
     profile: str = ""
     """Of a slice."""
+    is_cut: ClassVar = False
 
     @property
     def levels(self) -> str:
@@ -218,6 +219,7 @@ class LastCut:
     model: str
     age: str
     slices: tuple[LastCard, ...]
+    is_cut: ClassVar = True
 
     @property
     def columns(self) -> int:
@@ -247,6 +249,7 @@ class Card:
     """By when its Slurm job ends at the latest; shown in the place of `since`."""
     profile: str = ""
     """Of a slice: 1g.10gb"""
+    is_cut: ClassVar = False
 
     @property
     def levels(self) -> str:
@@ -303,6 +306,7 @@ class CutGpu:
     memory: Bar
     fault: str
     slices: tuple[Card, ...]
+    is_cut: ClassVar = True
 
     @property
     def summary(self) -> str:

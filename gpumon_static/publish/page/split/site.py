@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.files import CHUNK, Content
-from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.html import PageTemplate
 from gpumon_static.publish.page.split.overview import Extract, extract, overview, part_page
 from gpumon_static.publish.page.split.parts import Part, parts_of
 from gpumon_static.publish.page.view import Whole, page_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PAYS_FROM = 4000
 """GPUs; below, a process costs more than it saves."""
 
-_inherited: list[tuple[Whole, Branding | None]] = []
+_inherited: list[tuple[Whole, PageTemplate]] = []
 """In a process beside: what it makes its pages of."""
 
 
@@ -38,14 +38,15 @@ def render_site(
 ) -> dict[str, Content]:
     """File to text; the overview last, since it links to all others. `taken`: files that others make."""
     file = whole.spec.file
+    template = PageTemplate(branding)
     parts = parts_of(whole.survey.hosts, whole.config.site.split, file, taken)
     if not parts:
-        return {file: render_page(page_of(whole), branding)}
-    made = _made(whole, branding, parts)
+        return {file: template.render(page_of(whole))}
+    made = _made(whole, template, parts)
     texts: dict[str, Content] = {
         part.file: _pieces(text) for part, (text, _) in zip(parts, made, strict=True)
     }
-    texts[file] = render_page(overview(whole, parts, [found for _, found in made]), branding)
+    texts[file] = template.render(overview(whole, parts, [found for _, found in made]))
     return texts
 
 
@@ -54,11 +55,12 @@ def _pieces(text: bytes) -> Iterator[str]:
     return codecs.iterdecode((text[at : at + CHUNK] for at in range(0, len(text), CHUNK)), "utf-8")
 
 
-def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> list[tuple[bytes, Extract]]:
+def _made(whole: Whole, template: PageTemplate, parts: Sequence[Part]) -> list[tuple[bytes, Extract]]:
     cores = len(os.sched_getaffinity(0))
     gpus = sum(len(host.gpus) for part in parts for host in part.hosts)
     if gpus < PAYS_FROM or cores < 2:
-        return [_render_part(whole, branding, part) for part in parts]
+        return [_render_part(whole, template, part) for part in parts]
+    template.compile()
     # A process for each part: what it inherits becomes its own with the first look at it, and stays.
     # Those of a round are of one size, so that none waits for another.
     by_size = sorted(parts, key=lambda part: sum(len(host.gpus) for host in part.hosts))
@@ -66,19 +68,17 @@ def _made(whole: Whole, branding: Branding | None, parts: Sequence[Part]) -> lis
     made = {
         part.file: found
         for some in rounds
-        for part, found in zip(some, _made_beside(whole, branding, some), strict=True)
+        for part, found in zip(some, _made_beside(whole, template, some), strict=True)
     }
     return [made[part.file] for part in parts]
 
 
-def _made_beside(
-    whole: Whole, branding: Branding | None, parts: Sequence[Part]
-) -> list[tuple[bytes, Extract]]:
+def _made_beside(whole: Whole, template: PageTemplate, parts: Sequence[Part]) -> list[tuple[bytes, Extract]]:
     pool = ProcessPoolExecutor(
         len(parts),
         mp_context=multiprocessing.get_context("fork"),
         initializer=_inherit,
-        initargs=(whole, branding),
+        initargs=(whole, template),
     )
     try:
         return list(pool.map(_render_inherited, parts))
@@ -94,17 +94,17 @@ def _made_beside(
         pool.shutdown(cancel_futures=True)
 
 
-def _inherit(whole: Whole, branding: Branding | None) -> None:
+def _inherit(whole: Whole, template: PageTemplate) -> None:
     # Ctrl-C reaches the whole group; render itself decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _inherited.append((whole, branding))
+    _inherited.append((whole, template))
 
 
 def _render_inherited(part: Part) -> tuple[bytes, Extract]:
     return _render_part(*_inherited[-1], part)
 
 
-def _render_part(whole: Whole, branding: Branding | None, part: Part) -> tuple[bytes, Extract]:
+def _render_part(whole: Whole, template: PageTemplate, part: Part) -> tuple[bytes, Extract]:
     page = part_page(whole, part)
-    return render_page(page, branding).encode(), extract(page, part)
+    return template.render(page).encode(), extract(page, part)
