@@ -2,7 +2,6 @@
 (() => {
   "use strict";
   const { decode, draw, svg, mean } = gpumon.chart;
-  const COUNTS = { "24h": 96, "7d": 84, "30d": 120, "1y": 122 };
   const WORDS = { "24h": "the last 24 hours", "7d": "the last 7 days", "30d": "the last 30 days", "1y": "the last year" };
   const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
   const MOST_MODELS = 12;
@@ -25,14 +24,14 @@
   // A year of which a month is known is drawn as that month.
   function gap() {
     if (range === "24h") return 0;
-    const known = past.cluster[range].map((letters) => decode(letters, COUNTS[range], 1).findIndex((value) => value !== null));
-    const first = Math.min(...known.filter((place) => place >= 0), COUNTS[range]);
-    return first === COUNTS[range] ? 0 : Math.min(first, COUNTS[range] - 2);
+    const known = past.cluster[range].map((letters) => decode(letters, past.count[range], 1).findIndex((value) => value !== null));
+    const first = Math.min(...known.filter((place) => place >= 0), past.count[range]);
+    return first === past.count[range] ? 0 : Math.min(first, past.count[range] - 2);
   }
 
   const frame = () => ({ first: past.first[range] + gap(), step: past.step[range] });
-  const points = (letters, top) => decode(letters, COUNTS[range], top).slice(gap());
-  const words = () => (gap() ? `the last ${Math.round(((COUNTS[range] - gap()) * past.step[range]) / 86400)} days` : WORDS[range]);
+  const points = (letters, top) => decode(letters, past.count[range], top).slice(gap());
+  const words = () => (gap() ? `the last ${Math.round(((past.count[range] - gap()) * past.step[range]) / 86400)} days` : WORDS[range]);
 
   function drawLevels() {
     const chosen = past.hosts.filter(([name]) => host === EACH || name === host);

@@ -3,7 +3,6 @@
   "use strict";
   const { element } = gpumon;
   const things = gpumon.things;
-  const COUNTS = { "24h": 96, "7d": 84, "30d": 120 };
   const MOST_EVENTS = 15;
 
   // driver 550.90.07, RAM 120 / 512 GB, up 23 d: what the host's header on Now shows, as name and value.
@@ -33,7 +32,7 @@
     const [top, ...series] = machine?.hosts[place] ?? [];
     const mine = series[Object.keys(things.RANGES).indexOf(range)] ?? [];
     const there = { first: machine?.first[range], step: machine?.step[range], count: machine?.count[range] };
-    const gpu = { first: past?.first[range], step: past?.step[range], count: COUNTS[range] };
+    const gpu = { first: past?.first[range], step: past?.step[range], count: past?.count[range] };
     const levels = past?.hosts[place]?.[1][range] ?? [];
     const wanted = [
       { title: "GPU utilization", letters: levels[0], top: 100, unit: "%", ...gpu },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 
 LONGEST = 200
 DASH = "–"
@@ -56,10 +57,11 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def natural_key(text: str) -> list[tuple[bool, int, str]]:
+@lru_cache(maxsize=16384)
+def natural_key(text: str) -> tuple[tuple[bool, int, str], ...]:
     """Sorts n2 before n10."""
     parts = _DIGITS.split(text.casefold())
-    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts if part]
+    return tuple((not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts if part)
 
 
 def split_name(host: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from gpumon_static.publish.page.past_data import LEVELS, letters
 from gpumon_static.publish.page.records import Page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history.database import reading as open_history
-from gpumon_static.store.history.past import timelines
+from gpumon_static.store.history.past import pools, timelines
 from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS
 from tests.browser import OpenPage
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
@@ -300,6 +300,27 @@ def test_charts_have_gaps_where_there_was_no_run(lab: Lab) -> None:
     assert decoded(model[2]["24h"], 2)[-12:] == [1.0] * 4 + [None] * 4 + [1.0] * 4
 
 
+def test_with_many_hosts_the_charts_of_the_last_day_have_a_point_per_hour(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "MOST_BY_QUARTERS", 0)
+    busy = reading("node1", [busy_gpu(0, utilization=63.0), gpu(1, utilization=0.0)])
+    runs(lab, range(0, 60, 5), busy)
+    runs(lab, range(120, 180, 5), busy)
+    page = page_at(lab, 175, busy)
+    assert page.history
+    data, machine = json.loads(page.history.data), json.loads(page.things)["machine"]
+    for of in (data, machine):
+        assert (of["step"]["24h"], of["count"]["24h"]) == (3600, 24)
+        assert of["first"]["24h"] * 3600 == (START - timedelta(hours=21)).timestamp()
+    # The hours from 9:00, 10:00 and 11:00 on.
+    utilization, memory = (decoded(text, 100) for text in data["cluster"]["24h"])
+    assert (len(utilization), utilization[-3:]) == (24, [31.7, None, 31.7])
+    assert memory[-3:] == [25.4, None, 25.4]
+    assert decoded(data["hosts"][0][1]["24h"][1], 100)[-3:] == [25.4, None, 25.4]
+    assert decoded(data["models"][0][2]["24h"], 2)[-3:] == [1.0, None, 1.0]
+
+
 def test_the_last_day_of_a_gpu_has_its_owners(lab: Lab) -> None:
     runs(lab, range(0, 60, 5), reading("node1", [busy_gpu(power_w=300.0)]))
     free = reading("node1", [gpu(power_w=60.0)])
@@ -380,6 +401,26 @@ def test_charts_are_drawn_and_read_out_and_nothing_complains(lab: Lab, open_page
     plot.locator("svg").hover(position={"x": 450, "y": 100})
     assert page.locator("#history-week .cell").count() == 4
     assert page.locator(".card.past").count() == 1
+    assert opened.problems == []
+
+
+def test_charts_with_a_point_per_hour_are_drawn_over_the_same_day(
+    lab: Lab, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "MOST_BY_QUARTERS", 0)
+    html, now = demo_page(lab)
+    opened = open_page(html, at=now, timezone_id="UTC")
+    page = opened.page
+    page.get_by_role("link", name="Supply").click()
+    plot = page.locator("#history-utilization .plot")
+    plot.focus()
+    page.keyboard.press("ArrowLeft")
+    assert plot.locator(".readout").inner_text().split("\n") == ["14 Nov, 13:00", "all GPUs 32 %"]
+    page.goto(f"{page.url.partition('#')[0]}#host/node1")
+    plot = page.locator(".panel-charts .plot").first
+    plot.focus()
+    page.keyboard.press("ArrowLeft")
+    assert plot.locator(".readout").inner_text().split("\n")[0] == "14 Nov, 13:00"
     assert opened.problems == []
 
 

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpumon_static.config.settings import Config
-from gpumon_static.model import HostReading, Process
+from gpumon_static.model import Allocated, Allocation, HostReading, Process
 from gpumon_static.publish.exports.gpus_json import document
 from gpumon_static.survey.jobs import TOGETHER_S, Job, Jobs, find, find_jobs
-from gpumon_static.survey.survey import build_survey
+from gpumon_static.survey.survey import Survey, build_survey
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, survey_of, table
 from tests.builders import NOW, READ_AT, busy_gpu, config, gpu, host_config, process, reading, slices
+from tests.growth import costs_too_much
 
 
 def lab(*hosts: str, users: str = "names") -> Config:
@@ -220,3 +221,25 @@ def test_since_has_a_day_where_it_was_not_today() -> None:
         return job.words(NOW.astimezone(UTC)).rpartition(", ")[2]
 
     assert [words(hours) for hours in (1, 12, 60)] == ["since 08:12", "since yesterday", "since 11 Nov"]
+
+
+def test_a_job_on_every_gpu_of_the_site_costs_in_proportion_to_its_gpus() -> None:
+    """A Slurm job of thousands of GPUs, each with a process: one reading of the site must not wait for it."""
+    given = Allocation(allocated=Allocated.YES, job="7", user="alice")
+
+    def of(gpus: int) -> Survey:
+        hosts = [
+            reading(
+                f"n{number}",
+                [busy_gpu(i, allocation=given, processes=(trainer(i + 1, job="slurm:7"),)) for i in range(8)],
+            )
+            for number in range(gpus // 8)
+        ]
+        return build_survey(hosts, lab(*(host.host for host in hosts)), NOW)
+
+    surveys = {size: of(size) for size in (400, 3200)}
+    (job,) = find_jobs(surveys[400]).all
+    assert (len(job.places), job.unused) == (400, ())
+    assert (
+        costs_too_much(lambda text: find_jobs(surveys[len(text)]), lambda size: "." * size, *surveys) is None
+    )

@@ -27,7 +27,7 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.machines import MachinePast
 from gpumon_static.store.history.past import timelines
-from gpumon_static.store.history.past.pools import RANGES, first_point
+from gpumon_static.store.history.past.pools import RANGES
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.supply import supply_rows
 from gpumon_static.survey.survey import build_survey
@@ -426,7 +426,7 @@ def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, ti
     for count in (3, 600):
         points = {
             key: MachinePast(
-                first_point(key, int(NOW.timestamp())),
+                RANGES[key].first(int(NOW.timestamp())),
                 {name: array("f", [50.0, 50.0, 50.0, 1.0] * RANGES[key][1]) for name in names[:count]},
             )
             for key in timelines.MACHINE_RANGES

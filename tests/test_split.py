@@ -198,6 +198,26 @@ def test_pages_made_in_processes_are_the_same(tmp_path: Path, monkeypatch: pytes
     assert pages(rendered(tmp_path / "two", 30)) == alone
 
 
+def test_a_lab_s_template_that_no_page_uses_stops_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are compiled before the processes start."""
+    own = tmp_path / "own"
+    (own / "partials").mkdir(parents=True)
+    (own / "partials/unused.html.j2").write_text("{% nonsense %}")
+    (own / "index.html.j2").write_text(
+        '{% extends "gpumon/base.html.j2" %}{% block footer %}ours{% endblock %}'
+    )
+    monkeypatch.setattr(split_site, "PAYS_FROM", 0)
+    site = rendered(tmp_path, 30, f'templates = "{own}"')
+    pages = sorted(site.glob("index*.html"))
+    assert len(pages) > 2
+    assert all("ours" in page.read_text() for page in pages)
+    (own / "index.html.j2").write_text('{% include "partials/unused.html.j2" %}')
+    with pytest.raises(GpumonError, match=r"unused\.html\.j2, line 1"):
+        rendered(tmp_path, 30, f'templates = "{own}"')
+
+
 def test_no_card_is_sent_back_by_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of 80,000 GPUs would take longer to send than the pages to make."""
     seen: list[Extract] = []

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static.model import Allocated, Process
-from gpumon_static.survey.owners import UNKNOWN, USER_LETTERS, Owner, owner
+from gpumon_static.survey.owners import UNKNOWN, USER_LETTERS, Owner, shown_owner
 from gpumon_static.survey.privacy import Tier, program
 from gpumon_static.text import clip, count, natural_key
 
@@ -169,13 +169,13 @@ def _members(survey: Survey) -> Iterator[_Member]:
         for place in host.places():
             for process in place.working:
                 start = None if process.elapsed_s is None else read_at - process.elapsed_s
-                whose, runs = owner(process), program(process)
+                runs = program(process)
                 yield _Member(
                     next(numbers),
                     host.name,
                     place,
                     process,
-                    whose._replace(name=clip(whose.name, USER_LETTERS)),
+                    shown_owner(process),
                     clip(runs, PROGRAM_LETTERS) if runs else None,
                     start,
                 )
@@ -240,7 +240,8 @@ def _with_allocation(job: Job | None, given: Sequence[_Allocated]) -> Job:
     id_ = f"slurm:{first.job}"
     job = job or Job(id_, id_, (whose,), None, (), None, None, first.started_at)
     # Also where others have processes: the job has none of its own to be seen by.
-    more = {one.at: one.place for one in given if one.at not in job.places}
+    there = set(job.places)
+    more = {one.at: one.place for one in given if one.at not in there}
     unused = [one.at for one in given if one.is_unused and one.at in more]
     used = len(job.places) if job.utilization is not None else 0
     loads = [place.utilization for place in more.values() if place.utilization is not None]
@@ -248,7 +249,7 @@ def _with_allocation(job: Job | None, given: Sequence[_Allocated]) -> Job:
     ends = [one.place.gpu.allocation.ends_at for one in given]
     return replace(
         job,
-        places=tuple(sorted((*job.places, *more), key=_in_order)),
+        places=tuple(sorted((*job.places, *more), key=_in_order)) if more else job.places,
         utilization=((job.utilization or 0) * used + sum(loads)) / known if known else None,
         unused=tuple(unused),
         ends_at=max((at for at in ends if at), default=None),
@@ -268,6 +269,8 @@ def _places(members: Iterable[_Member]) -> dict[JobPlace, Place]:
 
 def _most_first(names: Iterable[str]) -> tuple[str, ...]:
     counted = Counter(names)
+    if len(counted) == 1:
+        return tuple(counted)
     return tuple(sorted(counted, key=lambda name: (-counted[name], name)))
 
 

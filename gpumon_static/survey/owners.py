@@ -31,6 +31,12 @@ def owner(process: Process) -> Owner:
     return Owner(ENDED if process.state == GONE else UNKNOWN, False)
 
 
+def shown_owner(process: Process) -> Owner:
+    """With no more letters than a page has room for."""
+    whole = owner(process)
+    return whole if len(whole.name) <= USER_LETTERS else whole._replace(name=clip(whole.name, USER_LETTERS))
+
+
 def owner_of_job(gpu: Gpu) -> Owner:
     """Of the Slurm job that has the GPU."""
     name = gpu.allocation.user
@@ -41,6 +47,5 @@ def by_owner(processes: Iterable[Process]) -> list[tuple[Owner, list[Process]]]:
     """The owners, as the page shows them, with their processes, most memory first."""
     found: dict[Owner, list[Process]] = {}
     for process in processes:
-        whole = owner(process)
-        found.setdefault(whole._replace(name=clip(whole.name, USER_LETTERS)), []).append(process)
+        found.setdefault(shown_owner(process), []).append(process)
     return sorted(found.items(), key=lambda item: (-sum(p.memory_mib or 0 for p in item[1]), item[0].name))

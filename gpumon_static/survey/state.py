@@ -54,6 +54,8 @@ class Slice(NamedTuple):
 
 def slices_of(gpu: Gpu) -> list[Slice]:
     """The slices in their order. One whose GPU instance is not known has its own."""
+    if not gpu.slices:
+        return []
     keys = [
         (mig.gpu_instance, 0) if mig.gpu_instance is not None else (None, place)
         for place, mig in enumerate(gpu.slices)

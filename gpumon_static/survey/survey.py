@@ -36,6 +36,8 @@ class Place:
 
     gpu: Gpu
     cut: Slice | None
+    index: str
+    """3, or 3:1 for a slice."""
     state: State
     takes_jobs: bool = True
     """False where Slurm starts nothing on its host."""
@@ -43,10 +45,6 @@ class Place:
     @property
     def mig(self) -> MigDevice | None:
         return self.cut.mig if self.cut else None
-
-    @property
-    def index(self) -> str:
-        return f"{self.gpu.index}:{self.mig.index}" if self.mig else str(self.gpu.index)
 
     @property
     def memory_used_mib(self) -> float | None:
@@ -180,9 +178,10 @@ class SurveyedHost:
     def _cut(self, gpu: Gpu) -> Iterator[Place]:
         takes_jobs = self.reading is None or self.reading.node.takes_jobs is not False
         if not gpu.slices:
-            yield Place(gpu, None, self.state_of(gpu), takes_jobs)
+            yield Place(gpu, None, str(gpu.index), self.state_of(gpu), takes_jobs)
         for cut in slices_of(gpu):
-            yield Place(gpu, cut, slice_state(cut, gpu, self.busy), takes_jobs)
+            index = f"{gpu.index}:{cut.mig.index}"
+            yield Place(gpu, cut, index, slice_state(cut, gpu, self.busy), takes_jobs)
 
 
 @dataclass(frozen=True)

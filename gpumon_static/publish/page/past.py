@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -192,6 +192,7 @@ class PastView:
         )
 
 
+@lru_cache(maxsize=4096)
 def _clock(at: int, now: int) -> Since:
     """In UTC here; the browser knows the reader's zone."""
     then, today = (datetime.fromtimestamp(moment, UTC) for moment in (at, now))

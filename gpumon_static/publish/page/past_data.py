@@ -4,7 +4,8 @@ Drawn in the browser and not here, because most of it is looked at only when ask
 line for each host, four small charts for each GPU. As SVG that would be many times the bytes. Series are
 texts of one letter per point: 64 levels from nothing to `top`, a space where nothing is known.
 
-    {"step": {"24h": 900, ...}, "first": {"24h": 1763, ...},        first: number of its point since 1970
+    {"step": {"24h": 900, ...}, "count": {"24h": 96, ...},
+     "first": {"24h": 1763, ...},                                   the number of its point since 1970
      "cluster": {"24h": [UTILIZATION, MEMORY], ...},
      "hosts": [[name, {"24h": [UTILIZATION, MEMORY], ...}], ...],
      "models": [[name, GPUs, {"24h": FREE, ...}, WEEK], ...],       WEEK: 168 letters from Monday 0:00 UTC on
@@ -22,12 +23,13 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static.publish.page.data import ESCAPES, short_number
 from gpumon_static.store.history.observed import TAKEN
 from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
-from gpumon_static.store.history.past.pools import RANGES, WIDTH, PointColumn, Pool, first_point
+from gpumon_static.store.history.past.pools import RANGES, WIDTH, PointColumn, Pool
 from gpumon_static.store.history.past.timelines import GpuPast, Past
 from gpumon_static.survey.names import short_model
 from gpumon_static.text import natural_key
@@ -60,8 +62,9 @@ def past_data(view: PastView, hosts: Iterable[HostView], levels: Levels, models:
     for pool in whole_pools(past, {host.full_name for host in shown}) if shown else ():
         by_host[pool.host].append(pool)
     data: dict[str, Any] = {
-        "step": {name: step for name, (step, _) in RANGES.items()},
-        "first": {name: first_point(name, past.now) for name in RANGES},
+        "step": {name: grid.step for name, grid in past.grids.items()},
+        "count": {name: grid.points for name, grid in past.grids.items()},
+        "first": {name: grid.first(past.now) for name, grid in past.grids.items()},
         "cluster": levels,
         "hosts": [[host.name, past_levels(view, by_host[host.full_name], COARSE)] for host in shown],
         "models": [
@@ -87,22 +90,27 @@ def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
     return [pool for pool in known if not pool.profile and (hosts is None or pool.host in hosts)]
 
 
-def letters(values: Series, top: float, levels: str = LEVELS) -> str:
-    """Known values are never a space; what is less than nothing is drawn at the bottom, frost for one."""
+def letters(values: Series, top: float, levels: str = LEVELS, before: int = 0) -> str:
+    """Known values are never a space; what is less than nothing is drawn at the bottom, frost for one.
+
+    `before`: so many points that are not known come first.
+    """
     scale = MOST / top if top else 0
     most = levels[MOST] if top else BOTTOM
     return _in_short("".join(
         [" " if value is None else most if value >= top
          else levels[int(value * scale + 0.5)] if value > 0 else BOTTOM
          for value in values]
-    ))  # fmt: skip
+    ), before)  # fmt: skip
 
 
-def _in_short(drawn: str) -> str:
+def _in_short(drawn: str, before: int = 0) -> str:
     drawn = drawn.rstrip()
     known = drawn.lstrip()
-    gap = len(drawn) - len(known)
-    return f"{gap}~{known}" if gap > LONG_GAP else drawn
+    gap = len(drawn) - len(known) + before
+    if not known:
+        return ""
+    return f"{gap}~{known}" if gap > LONG_GAP else " " * gap + known
 
 
 def _table(levels: str) -> bytes:
@@ -122,29 +130,29 @@ def past_levels(view: PastView, pools: Sequence[Pool], levels: str = LEVELS) -> 
     """Mean utilization and memory in use, in percent, of all GPUs of these pools."""
     found = {}
     for name in RANGES:
-        worked, measured, used, total = (
-            _summed(view.past, pools, name, column)
-            for column in (
-                PointColumn.UTILIZATION_SUM,
-                PointColumn.UTILIZATION_N,
-                PointColumn.MEMORY_SUM,
-                PointColumn.MEMORY_TOTAL,
-            )
+        before, sums = _summed(view.past, pools, name)
+        worked, measured = (
+            sums[PointColumn.UTILIZATION_SUM :: WIDTH],
+            sums[PointColumn.UTILIZATION_N :: WIDTH],
         )
+        used, total = sums[PointColumn.MEMORY_SUM :: WIDTH], sums[PointColumn.MEMORY_TOTAL :: WIDTH]
         found[name] = [
-            letters([w / m if m else None for w, m in zip(worked, measured, strict=True)], 100, levels),
-            letters([100 * u / t if t else None for u, t in zip(used, total, strict=True)], 100, levels),
+            letters(
+                [w / m if m else None for w, m in zip(worked, measured, strict=True)], 100, levels, before
+            ),
+            letters(
+                [100 * u / t if t else None for u, t in zip(used, total, strict=True)], 100, levels, before
+            ),
         ]
     return found
 
 
-def _summed(past: Past, pools: Iterable[Pool], name: str, column: PointColumn) -> list[float]:
-    """Of all points of the range; of those before the history began nothing."""
+def _summed(past: Past, pools: Iterable[Pool], name: str) -> tuple[int, Sequence[float]]:
+    """All columns of all points of a range, and before them so many points of which nothing is known."""
     first, known = past.ranges[name]
-    series = [points[column::WIDTH] for pool in pools if (points := known.get(pool))]
-    before = [0.0] * (first - first_point(name, past.now))
-    sums = list(map(sum, zip(*series, strict=True))) if len(series) != 1 else list(series[0])
-    return [*before, *sums] if series else [0.0] * RANGES[name][1]
+    series = [points for pool in pools if (points := known.get(pool))]
+    before = first - past.grids[name].first(past.now)
+    return before, series[0] if len(series) == 1 else list(map(sum, zip(*series, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +181,9 @@ def models_past(past: Past, hosts: set[str]) -> list[ModelPast]:
 
 
 def _free(past: Past, pools: list[Pool], name: str) -> Series:
-    free, known = (_summed(past, pools, name, column) for column in (PointColumn.FREE, PointColumn.KNOWN))
-    return [number if is_known else None for number, is_known in zip(free, known, strict=True)]
+    before, sums = _summed(past, pools, name)
+    both = zip(sums[PointColumn.FREE :: WIDTH], sums[PointColumn.KNOWN :: WIDTH], strict=True)
+    return [*[None] * before, *(number if is_known else None for number, is_known in both)]
 
 
 def _week(past: Past, pools: list[Pool], size: int) -> Series:
@@ -196,17 +205,35 @@ def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> l
     return [[of_card(host, card) for card in host.cards] for host in hosts]
 
 
+class _PowerLetters(dict[int, str]):
+    """Watts to a letter on the scale of so many: each is worked out once, for thousands of GPUs."""
+
+    def __init__(self, top_w: float) -> None:
+        super().__init__({NO_WATTS: " "})
+        self._top_w = top_w
+
+    def __missing__(self, watts: int) -> str:
+        self[watts] = letter = letters([watts], self._top_w, COARSE)
+        return letter
+
+
+_power_letters = lru_cache(maxsize=256)(_PowerLetters)
+
+
 def _day(day: LastDay, limit_w: float | None) -> list[Any]:
-    watts = [None if value == NO_WATTS else value for value in day.power]
-    most_w = max((value for value in watts if value is not None), default=0)
+    watts = day.power
     limit = short_number(limit_w) or 0
+    # Where nothing is not known, which would be more than any limit, that is one look.
+    most_w = max(watts)
+    if most_w > limit:
+        most_w = max((value for value in watts if value != NO_WATTS), default=0)
     top_w = 0 if most_w <= limit else most_w
     return [
         percent_letters(day.utilization, COARSE),
         percent_letters(day.memory, COARSE),
         # From 0 to 100 degrees.
         percent_letters(day.temperature, COARSE),
-        letters(watts, top_w or limit, COARSE),
+        _in_short("".join(map(_power_letters(top_w or limit).__getitem__, watts))),
         top_w,
     ]
 

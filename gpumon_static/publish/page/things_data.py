@@ -27,7 +27,7 @@ from gpumon_static.publish.page.past_data import Series, letters
 from gpumon_static.publish.page.tabs.health import title_of
 from gpumon_static.publish.page.tooltips import ends_seconds
 from gpumon_static.store.history.machines import MACHINE_WIDTH, MachinePast
-from gpumon_static.store.history.past.pools import RANGES
+from gpumon_static.store.history.past.pools import Grid
 from gpumon_static.store.history.past.timelines import MACHINE_RANGES
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.slurm.given import given_to
@@ -134,15 +134,15 @@ def _availability(past: PastView, places: dict[str, int]) -> dict[int, list[floa
 def _machines(past: PastView, places: dict[str, int]) -> dict[str, Any]:
     ranges = {name: past.past.machines.get(name, MachinePast()) for name in MACHINE_RANGES}
     known = sorted({host for of in ranges.values() for host in of.hosts if host in places})
-    points = MACHINE_WIDTH * sum(RANGES[name][1] for name in MACHINE_RANGES)
+    grids = {name: past.past.grids[name] for name in MACHINE_RANGES}
+    points = MACHINE_WIDTH * sum(grid.points for grid in grids.values())
     coarser = next((n for n in COARSER if len(known) * points / n <= MOST_LETTERS), COARSER[-1])
-    steps = {name: RANGES[name][0] * coarser for name in MACHINE_RANGES}
-    counts = {name: -(-RANGES[name][1] // coarser) for name in MACHINE_RANGES}
-    first = {name: past.past.now // steps[name] - counts[name] + 1 for name in MACHINE_RANGES}
+    coarse = {name: Grid(grid.step * coarser, -(-grid.points // coarser)) for name, grid in grids.items()}
+    first = {name: grid.first(past.past.now) for name, grid in coarse.items()}
     return {
-        "step": steps,
+        "step": {name: grid.step for name, grid in coarse.items()},
         "first": first,
-        "count": counts,
+        "count": {name: grid.points for name, grid in coarse.items()},
         "hosts": {
             places[host]: _machine(
                 [_series(of, host, first[name] * coarser, coarser) for name, of in ranges.items()]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PAYS_FROM = 4000
 """GPUs; below, a process costs more than it saves."""
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 _inherited: list[tuple[Whole, PageTemplate]] = []
 """In a process beside: what it makes its pages of."""
@@ -81,7 +82,13 @@ def _made_beside(whole: Whole, template: PageTemplate, parts: Sequence[Part]) ->
         initargs=(whole, template),
     )
     try:
-        return list(pool.map(_render_inherited, parts))
+        # All are forked here. A signal waits until each of them has its own answer to it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        try:
+            made = pool.map(_render_inherited, parts)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return list(made)
     except BrokenProcessPool as error:
         raise GpumonError("a process that makes pages was killed: is there enough memory?") from error
     except BaseException:
@@ -98,6 +105,7 @@ def _inherit(whole: Whole, template: PageTemplate) -> None:
     # Ctrl-C reaches the whole group; render itself decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     _inherited.append((whole, template))
 
 

@@ -19,8 +19,33 @@ from gpumon_static.text import one_line
 
 WEEKS = 4
 """Of the past that say what a week usually looks like."""
-RANGES = {"24h": (SLOT_S, 96), "7d": (2 * HOUR, 84), "30d": (6 * HOUR, 120), "1y": (3 * DAY, 122)}
-"""Seconds of a point, and how many points."""
+MOST_BY_QUARTERS = 400
+"""Hosts. With more of them the last day is read by the hour, from sums: single runs would be millions."""
+
+
+class Grid(NamedTuple):
+    """The points of a range of time; the last one is now."""
+
+    step: int
+    """Seconds of a point."""
+    points: int
+
+    def first(self, now: int) -> int:
+        """The number of its first point since 1970."""
+        return now // self.step - self.points + 1
+
+
+RANGES = {
+    "24h": Grid(SLOT_S, 96),
+    "7d": Grid(2 * HOUR, 84),
+    "30d": Grid(6 * HOUR, 120),
+    "1y": Grid(3 * DAY, 122),
+}
+
+
+def grids(hosts: int) -> dict[str, Grid]:
+    """The ranges of a site with so many hosts."""
+    return RANGES | ({"24h": Grid(HOUR, 24)} if hosts > MOST_BY_QUARTERS else {})
 
 
 class Pool(NamedTuple):
@@ -53,12 +78,6 @@ class RangePast(NamedTuple):
     pools: dict[Pool, Points[float]]
 
 
-def first_point(name: str, now: int) -> int:
-    """Of a range, counted from 1970."""
-    step, count = RANGES[name]
-    return now // step - count + 1
-
-
 class Pools:
     """The names of a pool by its numbers: made when asked for, since most models are in few hosts."""
 
@@ -69,17 +88,21 @@ class Pools:
             for number, name, profile in connection.execute("SELECT * FROM models")
         }
 
+    @property
+    def hosts(self) -> int:
+        """How many there are."""
+        return len(self._hosts)
+
     def __getitem__(self, numbers: tuple[int, int]) -> Pool:
         host, model = numbers
         return Pool(self._hosts[host], *self._models[model])
 
 
-def read_range(connection: sqlite3.Connection, pools: Pools, name: str, now: int) -> RangePast:
-    step, _ = RANGES[name]
-    first, last = first_point(name, now), now // step
+def read_range(connection: sqlite3.Connection, pools: Pools, grid: Grid, now: int) -> RangePast:
+    first, last = grid.first(now), now // grid.step
     found: dict[tuple[int, int], Points[float]] = {}
     empty = Points("f")
-    for row in _points(connection, step, first, last):
+    for row in _points(connection, grid.step, first, last):
         if not found:
             first = row[2]
             empty = Points("f", bytes(Points("f").itemsize * WIDTH * (last - first + 1)))

@@ -19,9 +19,11 @@ from gpumon_static.store.history.machines import Availability, MachinePast, avai
 from gpumon_static.store.history.past.last_day import LastDay, Spans, read_days, read_spans
 from gpumon_static.store.history.past.pools import (
     RANGES,
+    Grid,
     Pool,
     Pools,
     RangePast,
+    grids,
     read_range,
     read_sizes,
     read_week,
@@ -78,26 +80,30 @@ class Past:
     """The newest first, of the last year; at most `MOST_EVENTS`."""
     supply: dict[str, list[SupplyAnswer]] = field(default_factory=dict)
     """By range: in all hosts, and by group."""
+    grids: dict[str, Grid] = field(default_factory=RANGES.copy)
+    """By range: that of the pools and of the machines."""
 
 
 def read(connection: sqlite3.Connection, now: datetime, groups: Mapping[str, str] | None = None) -> Past:
     """`groups`: of hosts by name."""
     at = int(now.timestamp())
     pools = Pools(connection)
+    ranges = grids(pools.hosts)
     return Past(
         now=at,
         gpus=_gpus(connection, at),
         down_since=dict(
             connection.execute("SELECT name, down_since FROM hosts WHERE down_since IS NOT NULL")
         ),
-        ranges={name: read_range(connection, pools, name, at) for name in RANGES},
+        ranges={name: read_range(connection, pools, grid, at) for name, grid in ranges.items()},
         users={name: _users(connection, at, seconds) for name, seconds in USER_RANGES.items()},
         week=read_week(connection, pools, at),
         sizes=read_sizes(connection, pools),
-        machines={name: series(connection, *RANGES[name], at) for name in MACHINE_RANGES},
+        machines={name: series(connection, *ranges[name], at) for name in MACHINE_RANGES},
         availability=availability(connection, at),
         events=read_events(connection, at - YEAR, MOST_EVENTS),
         supply=_supply(connection, at, groups or {}),
+        grids=ranges,
     )
 
 
