@@ -14,6 +14,7 @@ from gpumon_static.survey.faults import HostFault, host_faults, without
 from gpumon_static.survey.jobs import Jobs, find_jobs
 from gpumon_static.survey.privacy import Tier, veil, veil_report
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
+from gpumon_static.survey.slurm.given import given_to
 from gpumon_static.survey.slurm.nodes import closed_words
 from gpumon_static.survey.state import Slice, State, gpu_state, is_allocated_only, slice_state, slices_of
 from gpumon_static.text import DEVICE, NUMBERS, natural_key
@@ -22,6 +23,8 @@ from gpumon_static.times import Age, age_of
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig, Config, HostConfig, PageConfig
     from gpumon_static.store.slurm.slurm_file import ClusterReport
+    from gpumon_static.survey.owners import Owner
+    from gpumon_static.survey.slurm.given import Given
 
 GRACE_S = 60
 """Time that a run may need until its data is there, before it counts as missed."""
@@ -206,6 +209,11 @@ class Survey:
     def jobs(self) -> Jobs:
         """For the page and for gpus.json."""
         return find_jobs(self)
+
+    @cached_property
+    def given(self) -> dict[Owner, Given]:
+        """What Slurm has given to whom."""
+        return given_to(host.reading for host in self.hosts if host.reading)
 
     @property
     def stale_after_s(self) -> int:

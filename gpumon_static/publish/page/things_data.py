@@ -30,7 +30,6 @@ from gpumon_static.store.history.machines import MACHINE_WIDTH, MachinePast
 from gpumon_static.store.history.past.pools import Grid
 from gpumon_static.store.history.past.timelines import MACHINE_RANGES
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.slurm.given import given_to
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.past import PastView
@@ -101,10 +100,9 @@ def _by_host(listed: Iterable[JobPlace], places: dict[str, int]) -> list[list[An
 
 
 def _given(survey: Survey) -> list[list[Any]]:
-    found = given_to(host.reading for host in survey.hosts if host.reading)
     return [
         [who.name, of.gpus, of.used, of.jobs, None if of.efficiency is None else round(of.efficiency)]
-        for who, of in found.items()
+        for who, of in survey.given.items()
         if who.is_somebody
     ]
 

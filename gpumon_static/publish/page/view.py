@@ -139,7 +139,7 @@ def assembled(
         attention=tuple(attention[:MOST_ATTENTION]),
         more_attention=tuple(attention[MOST_ATTENTION:]),
         hosts=tuple(views),
-        people=build_people(shown) if tells_names else None,
+        people=build_people(shown, survey.given) if tells_names else None,
         tells_names=tells_names,
         logins=logins_of(config.users) if survey.tier is Tier.NAMES else {},
         footer=config.site.footer,

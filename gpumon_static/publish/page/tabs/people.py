@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from gpumon_static.publish.page.records import GivenView, People, Person
 from gpumon_static.publish.page.words import memory, percent
 from gpumon_static.survey.jobs import listed
 from gpumon_static.survey.owners import Owner, by_owner, owner_of_job
-from gpumon_static.survey.slurm.given import Given, given_gpus, given_to, sum_up
+from gpumon_static.survey.slurm.given import Given, given_gpus, sum_up
 from gpumon_static.survey.state import is_allocated_only
 from gpumon_static.text import count, split_name
 
@@ -37,7 +37,7 @@ class _Held:
         self.cards.append((host, index))
 
 
-def build_people(readings: Sequence[HostReading]) -> People:
+def build_people(readings: Sequence[HostReading], given: Mapping[Owner, Given]) -> People:
     """Most GPUs first. A GPU or slice that two users share counts for both, and once in the total."""
     held: dict[Owner, _Held] = {}
     total = _Held()
@@ -45,7 +45,6 @@ def build_people(readings: Sequence[HostReading]) -> People:
         total.add(host, index, [process for _, theirs in owners for process in theirs])
         for who, theirs in owners:
             held.setdefault(who, _Held()).add(host, index, theirs)
-    given = given_to(readings)
     rows = [_row(who, held.get(who, _Held()), given.get(who)) for who in dict.fromkeys((*held, *given))]
     rows.sort(key=lambda row: (-row.gpus, -row.memory_mib, row.name))
     return People(

@@ -10,7 +10,6 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from gpumon_static.bounds.tables import MEMORY, PERCENT, POWER, TEMPERATURE, Range
 from gpumon_static.store.history.observed import MISSED
@@ -25,21 +24,34 @@ NO_WATTS = 65_535
 
 
 Users = tuple[str, ...]
-_Change = tuple[int, int, int, int | None]
-"""Of which GPU, from which slot on, to which state, with which crew."""
+_SLOT, _STATE = 40, 32
+"""A change is one whole number: from which slot on, to which state, and below with which crew."""
+_CREW = (1 << _STATE) - 1
 
 
 class Spans:
     """The times in one state of a GPU: the first slot of each, the one after the last, state and users."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_changes", "_crews", "_last")
 
-    def __init__(self, *parts: object) -> None:
-        # One after the other, since a tuple for each would take three times the memory.
-        self._parts: tuple[Any, ...] = parts
+    def __init__(self, changes: array[int], last: int, crews: Mapping[int, Users]) -> None:
+        self._changes = changes
+        self._last = last
+        self._crews = crews
 
     def __iter__(self) -> Iterator[tuple[int, int, int, Users]]:
-        return zip(*(self._parts[number::4] for number in range(4)), strict=True)
+        """To the nearest slot, and without those that are too short for one."""
+        slots = [change >> _SLOT for change in self._changes]
+        both = zip(self._changes, slots, [*slots[1:], self._last], strict=True)
+        known = self._crews.get
+        return iter([
+            (first, end, state, known(change & _CREW, ()))
+            for change, first, end in both
+            if first < end and (state := change >> _STATE & 0xFF) != MISSED
+        ])  # fmt: skip
+
+
+NO_SPANS = Spans(array("Q"), 0, {})
 
 
 def first_slot(now: int) -> int:
@@ -48,17 +60,11 @@ def first_slot(now: int) -> int:
 
 
 def read_spans(
-    connection: sqlite3.Connection, now: int, crews: Mapping[int | None, Users]
+    connection: sqlite3.Connection, now: int, crews: Mapping[int, Users]
 ) -> Iterator[tuple[int, Spans]]:
-    """By the number of the GPU; to the nearest slot, and without those that are too short for one."""
+    """By the number of the GPU."""
     last = _last_slot(now)
-    for gpu, changes in _changes(connection, now).items():
-        ends = [*(slot for _, slot, _, _ in changes[1:]), last]
-        parts: list[object] = []
-        for (_, first, state, crew), end in zip(changes, ends, strict=True):
-            if first < end and state != MISSED:
-                parts += (first, end, state, crews.get(crew, ()))
-        yield gpu, Spans(*parts)
+    return ((gpu, Spans(changes, last, crews)) for gpu, changes in _changes(connection, now).items())
 
 
 def _last_slot(now: int) -> int:
@@ -66,18 +72,19 @@ def _last_slot(now: int) -> int:
     return (now - first_slot(now) * SLOT_S + HALF_SLOT) // SLOT_S
 
 
-def _changes(connection: sqlite3.Connection, now: int) -> dict[int, list[_Change]]:
+def _changes(connection: sqlite3.Connection, now: int) -> dict[int, array[int]]:
     """By GPU: the last one up to the beginning of the day, and all after it."""
     nearest = f"(s.at - {first_slot(now) * SLOT_S - HALF_SLOT}) / {SLOT_S}"
     slot = f"min({_last_slot(now)}, max(0, {nearest}))"
-    found: dict[int, list[_Change]] = defaultdict(list)
+    packed = f"({slot} << {_SLOT}) + ((s.state & 255) << {_STATE}) + (ifnull(s.crew, 0) & {_CREW})"
+    found: dict[int, array[int]] = defaultdict(lambda: array("Q"))
     for query in (
-        f"SELECT s.gpu, {slot}, s.state, s.crew FROM latest AS l JOIN spans AS s ON s.gpu = l.gpu"  # noqa: S608
+        f"SELECT s.gpu, {packed} FROM latest AS l JOIN spans AS s ON s.gpu = l.gpu"  # noqa: S608
         " AND s.at = (SELECT max(at) FROM spans WHERE gpu = l.gpu AND at <= ?)",
-        f"SELECT s.gpu, {slot}, s.state, s.crew FROM spans AS s WHERE at > ? ORDER BY at",  # noqa: S608
+        f"SELECT s.gpu, {packed} FROM spans AS s WHERE at > ? ORDER BY at",  # noqa: S608
     ):
-        for row in connection.execute(query, (now - DAY - SLOT_S,)):
-            found[row[0]].append(row)
+        for gpu, change in connection.execute(query, (now - DAY - SLOT_S,)):
+            found[gpu].append(change)
     return found
 
 

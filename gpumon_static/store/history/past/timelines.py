@@ -16,7 +16,7 @@ from gpumon_static.bounds.tables import MEMORY, MOST_GPUS, MOST_SLICES, PERCENT,
 from gpumon_static.store.events import Event
 from gpumon_static.store.history.event_log import read_events
 from gpumon_static.store.history.machines import Availability, MachinePast, availability, series
-from gpumon_static.store.history.past.last_day import LastDay, Spans, read_days, read_spans
+from gpumon_static.store.history.past.last_day import NO_SPANS, LastDay, Spans, read_days, read_spans
 from gpumon_static.store.history.past.pools import (
     RANGES,
     Grid,
@@ -54,7 +54,7 @@ class GpuPast:
     utilization: int | None
     memory: int | None
     memory_total: int | None
-    spans: Spans = Spans()
+    spans: Spans = NO_SPANS
     """Of the last day; where there was no run, none."""
     day: LastDay | None = None
 
@@ -153,7 +153,7 @@ def _gpus(connection: sqlite3.Connection, now: int) -> dict[GpuKey, GpuPast]:
     return found
 
 
-def _crews(connection: sqlite3.Connection) -> dict[int | None, tuple[str, ...]]:
+def _crews(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
     names = names_of(connection, "users")
     crews = connection.execute("SELECT id, members FROM crews")
     return {crew: tuple(names[int(member)] for member in members.split()) for crew, members in crews}
