@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
@@ -129,6 +129,10 @@ def _process_rows(row: _Cells, processes: Sequence[Process]) -> Iterator[_Cells]
 # Reading
 
 
+MOST_KNOWN = 4096
+"""Values of a column that are kept. A UUID has as many as there are GPUs."""
+T = TypeVar("T")
+
 _Row = tuple[int, list[str]]
 """A line of the file: the number it has in an editor, and its cells."""
 
@@ -137,22 +141,41 @@ class _Found:
     """The columns of one kind of record that a file has, by their places: an older file has fewer."""
 
     def __init__(self, columns: Mapping[str, CsvColumn], header: list[str], *required: str) -> None:
+        known: list[dict[str, Any]] = [{} for _ in columns]
         self._columns = [
-            (header.index(name), name in required, name, column.field, column.convert)
-            for name, column in columns.items()
+            (header.index(name), name in required, name, column.field, column.convert, values)
+            for (name, column), values in zip(columns.items(), known, strict=True)
             if name in header
         ]
+        self._places = [place for place, *_ in self._columns]
+        self._same: dict[_Cells, Any] = {}
 
     def fields(self, row: _Row) -> dict[str, Any]:
+        """Most cells say what one of the rows before said: there is one value for all of them."""
         found = {}
-        line, values = row
-        for place, is_required, name, field, convert in self._columns:
-            cell = values[place]
+        line, cells_ = row
+        for place, is_required, name, field, convert, known in self._columns:
+            cell = cells_[place]
             if cell or is_required:
-                try:
-                    found[field] = convert(cell)
-                except ValueError as error:
-                    raise _BadCell(f"line {line}: {clip(cell, 40)!r} is not a valid {name}") from error
+                value = known.get(cell)
+                if value is None:
+                    try:
+                        value = convert(cell)
+                    except ValueError as error:
+                        raise _BadCell(f"line {line}: {clip(cell, 40)!r} is not a valid {name}") from error
+                    if len(known) < MOST_KNOWN:
+                        known[cell] = value
+                found[field] = value
+        return found
+
+    def same(self, kind: Callable[..., T], row: _Row) -> T:
+        """A record for which the same is true: all GPUs of a job have one allocation."""
+        key = tuple([row[1][place] for place in self._places])
+        found: T | None = self._same.get(key)
+        if found is None:
+            found = kind(**self.fields(row))
+            if len(self._same) < MOST_KNOWN:
+                self._same[key] = found
         return found
 
 
@@ -203,7 +226,7 @@ class _Reader:
         by_slice = groupby(in_slices, key=lambda row: row[1][self._slice_at])
         return Gpu(
             **self._gpu.fields(rows[0]),
-            allocation=Allocation(**self._allocation.fields(rows[0])),
+            allocation=self._allocation.same(Allocation, rows[0]),
             slices=tuple([self._slice_of(list(group)) for _, group in by_slice]),
             processes=self._processes_of(row for row in rows if not row[1][self._slice_at]),
         )
