@@ -27,7 +27,7 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.machines import MachinePast
 from gpumon_static.store.history.past import timelines
-from gpumon_static.store.history.past.pools import RANGES
+from gpumon_static.store.history.past.pools import grids
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.supply import supply_rows
 from gpumon_static.survey.survey import build_survey
@@ -422,22 +422,24 @@ def test_without_javascript_all_tables_are_there(
 
 def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, timelines.Past]) -> None:
     setup, past = kept
-    names = [f"h{number}" for number in range(600)]
-    for count in (3, 600):
+    names = [f"h{number}" for number in range(1250)]
+    # Seconds of a point of the last day, and how many there are; from 401 hosts on they are read by the hour.
+    for count, step, number in ((3, 900, 96), (600, 2 * 3600, 12), (1250, 4 * 3600, 6)):
+        ranges = grids(count)
         points = {
             key: MachinePast(
-                RANGES[key].first(int(NOW.timestamp())),
-                {name: array("f", [50.0, 50.0, 50.0, 1.0] * RANGES[key][1]) for name in names[:count]},
+                ranges[key].first(int(NOW.timestamp())),
+                {name: array("f", [50.0, 50.0, 50.0, 1.0] * ranges[key].points) for name in names[:count]},
             )
             for key in timelines.MACHINE_RANGES
         }
-        many = replace(past, machines=points)
+        many = replace(past, machines=points, grids=ranges)
         wide = replace(setup, hosts=tuple(host_config(name) for name in names[:count]))
         page = build_page([], wide, NOW, past=many)
         machine = json.loads(page.things)["machine"]
         letters = sum(len(text) for _, *ranges in machine["hosts"].values() for row in ranges for text in row)
         assert letters <= MOST_LETTERS
-        assert machine["step"]["24h"] == (900 if count == 3 else 900 * 8)
+        assert (machine["step"]["24h"], machine["count"]["24h"]) == (step, number)
         assert all(
             set(text) == {text[0]}
             for _, *ranges in machine["hosts"].values()

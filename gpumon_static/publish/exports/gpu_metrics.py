@@ -38,8 +38,9 @@ SliceLines = Callable[[str, Iterable[SliceRow]], Iterator[str]]
 def rows(hosts: Iterable[SurveyedHost]) -> tuple[list[GpuRow], list[SliceRow]]:
     gpus, slices = [], []
     for host in hosts:
+        there = written({"host": host.name})
         for gpu in host.gpus:
-            labels = written({"host": host.name, "gpu": str(gpu.index), "model": short_model(gpu.name)})
+            labels = f'{there},gpu="{gpu.index}",model="{_escaped(short_model(gpu.name))}"'
             places = host.places_of(gpu)
             gpus.append(GpuRow(gpu, host.state_of(gpu), places, labels))
             for place in places:
@@ -79,8 +80,8 @@ def _each(value: Callable[[Gpu], float | None]) -> GpuLines:
 
 def _about(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
     for row in given:
-        about = {"uuid": row.gpu.uuid or "", "name": row.gpu.name or "", "bus_id": row.gpu.bus_id or ""}
-        yield f"{name}{{{row.labels},{written(about)}}} 1\n"
+        uuid, full, bus = map(_escaped, (row.gpu.uuid or "", row.gpu.name or "", row.gpu.bus_id or ""))
+        yield f'{name}{{{row.labels},uuid="{uuid}",name="{full}",bus_id="{bus}"}} 1\n'
 
 
 def _states(name: str, given: Iterable[GpuRow]) -> Iterator[str]:

@@ -44,6 +44,8 @@ MOST_JOBS = 1500
 MOST_USERS_OF_A_HOST = 6
 COARSER = (1, 2, 4, 6, 8, 12, 16, 24)
 """Points that become one."""
+LEAST_POINTS = 4
+"""Of a range; fewer are no chart."""
 
 
 def things_data(
@@ -132,10 +134,9 @@ def _availability(past: PastView, places: dict[str, int]) -> dict[int, list[floa
 def _machines(past: PastView, places: dict[str, int]) -> dict[str, Any]:
     ranges = {name: past.past.machines.get(name, MachinePast()) for name in MACHINE_RANGES}
     known = sorted({host for of in ranges.values() for host in of.hosts if host in places})
-    grids = {name: past.past.grids[name] for name in MACHINE_RANGES}
-    points = MACHINE_WIDTH * sum(grid.points for grid in grids.values())
-    coarser = next((n for n in COARSER if len(known) * points / n <= MOST_LETTERS), COARSER[-1])
-    coarse = {name: Grid(grid.step * coarser, -(-grid.points // coarser)) for name, grid in grids.items()}
+    most = MOST_LETTERS / (len(MACHINE_RANGES) * MACHINE_WIDTH * max(1, len(known)))
+    wider = {name: _wider(past.past.grids[name], max(LEAST_POINTS, most)) for name in MACHINE_RANGES}
+    coarse = {name: past.past.grids[name].wider(number) for name, number in wider.items()}
     first = {name: grid.first(past.past.now) for name, grid in coarse.items()}
     return {
         "step": {name: grid.step for name, grid in coarse.items()},
@@ -143,11 +144,16 @@ def _machines(past: PastView, places: dict[str, int]) -> dict[str, Any]:
         "count": {name: grid.points for name, grid in coarse.items()},
         "hosts": {
             places[host]: _machine(
-                [_series(of, host, first[name] * coarser, coarser) for name, of in ranges.items()]
+                [_series(of, host, first[name], wider[name]) for name, of in ranges.items()]
             )
             for host in known
         },
     }
+
+
+def _wider(grid: Grid, most: float) -> int:
+    """How many points have to become one, so that there are at most so many."""
+    return next((number for number in COARSER if grid.wider(number).points <= most), COARSER[-1])
 
 
 def _machine(ranges: list[list[Series]]) -> list[Any]:
@@ -158,9 +164,9 @@ def _machine(ranges: list[list[Series]]) -> list[Any]:
 
 
 def _series(of: MachinePast, host: str, first: int, coarser: int) -> list[Series]:
-    """CPU, RAM, disk and load from the point `first` on: means over so many points each."""
+    """CPU, RAM, disk and load: means over so many points each, from the `first` mean on."""
     points = of.hosts.get(host, ())
-    missing = of.first - first
+    missing = of.first - first * coarser
     found: list[Series] = []
     for number in range(MACHINE_WIDTH):
         values = [*[nan] * missing, *points[max(0, -missing) * MACHINE_WIDTH + number :: MACHINE_WIDTH]]

@@ -34,6 +34,10 @@ class Grid(NamedTuple):
         """The number of its first point since 1970."""
         return now // self.step - self.points + 1
 
+    def wider(self, number: int) -> Grid:
+        """With so many points in each of its own."""
+        return Grid(self.step * number, -(-self.points // number))
+
 
 RANGES = {
     "24h": Grid(SLOT_S, 96),
@@ -78,10 +82,11 @@ class RangePast(NamedTuple):
     pools: dict[Pool, Points[float]]
 
 
-class Pools:
+class Pools(dict[tuple[int, int], Pool]):
     """The names of a pool by its numbers: made when asked for, since most models are in few hosts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
         self._hosts: dict[int, str] = dict(connection.execute("SELECT id, name FROM hosts"))
         self._models: dict[int, tuple[str, str]] = {
             number: (one_line(name) or "", one_line(profile) or "")
@@ -93,9 +98,10 @@ class Pools:
         """How many there are."""
         return len(self._hosts)
 
-    def __getitem__(self, numbers: tuple[int, int]) -> Pool:
+    def __missing__(self, numbers: tuple[int, int]) -> Pool:
         host, model = numbers
-        return Pool(self._hosts[host], *self._models[model])
+        self[numbers] = pool = Pool(self._hosts[host], *self._models[model])
+        return pool
 
 
 def read_range(connection: sqlite3.Connection, pools: Pools, grid: Grid, now: int) -> RangePast:
@@ -139,15 +145,15 @@ def read_week(
         ((now - WEEKS * 7 * DAY) // HOUR, now // HOUR),
     )
     places: dict[int, int] = {}
-    found: dict[Pool, dict[int, tuple[float, float]]] = defaultdict(dict)
+    found: dict[tuple[int, int], dict[int, tuple[float, float]]] = defaultdict(dict)
     for host, model, hour, free, known in rows:
         if hour not in places:
             there = datetime.fromtimestamp(hour * HOUR, UTC)
             places[hour] = there.weekday() * 24 + there.hour
-        pool = found[pools[host, model]]
+        pool = found[host, model]
         before = pool.get(places[hour], (0.0, 0.0))
         pool[places[hour]] = before[0] + free, before[1] + known
-    return found
+    return {pools[numbers]: hours for numbers, hours in found.items()}
 
 
 def read_sizes(connection: sqlite3.Connection, pools: Pools) -> dict[Pool, int]:
