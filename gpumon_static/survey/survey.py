@@ -162,6 +162,11 @@ class SurveyedHost:
         """Of its GPUs, in their order."""
         return tuple(self._state_by_index.values())
 
+    @property
+    def is_cut(self) -> bool:
+        """It has slices."""
+        return any(gpu.slices for gpu in self.gpus)
+
     @cached_property
     def _places_by_index(self) -> dict[int, tuple[Place, ...]]:
         return {gpu.index: tuple(self._cut(gpu)) for gpu in self.gpus}

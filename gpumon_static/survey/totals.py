@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from gpumon_static.survey.state import State
 from gpumon_static.survey.survey import SurveyedHost
@@ -35,25 +36,22 @@ class Totals:
 
 def total(hosts: Sequence[SurveyedHost]) -> Totals:
     gpus = [gpu for host in hosts for gpu in host.gpus]
-    cut = [place for host in hosts for place in host.places() if place.cut]
-    both = [
-        (gpu.memory_used_mib, gpu.memory_total_mib)
-        for gpu in gpus
-        if gpu.memory_used_mib is not None and gpu.memory_total_mib is not None
-    ]
-    utilizations = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
+    cut = [place for host in hosts if host.is_cut for place in host.places() if place.cut]
+    used: list[float] = []
+    whole: list[float] = []
+    for gpu in gpus:
+        if gpu.memory_used_mib is not None and gpu.memory_total_mib is not None:
+            used.append(gpu.memory_used_mib)
+            whole.append(gpu.memory_total_mib)
+    worked = [load for gpu in gpus if (load := gpu.utilization) is not None]
+    drawn = [watts for gpu in gpus if (watts := gpu.power_w) is not None]
     return Totals(
         gpus=len(gpus),
-        states=Counter(state for host in hosts for state in host.states),
+        states=Counter(chain.from_iterable([host.states for host in hosts])),
         slices=len(cut),
         slices_free=sum(place.state is State.FREE for place in cut),
-        utilization=sum(utilizations) / len(utilizations) if utilizations else None,
-        used_mib=_sum(used for used, _ in both),
-        total_mib=_sum(whole for _, whole in both),
-        power_w=_sum(gpu.power_w for gpu in gpus if gpu.power_w is not None),
+        utilization=sum(worked) / len(worked) if worked else None,
+        used_mib=sum(used) if used else None,
+        total_mib=sum(whole) if whole else None,
+        power_w=sum(drawn) if drawn else None,
     )
-
-
-def _sum(values: Iterable[float]) -> float | None:
-    known = list(values)
-    return sum(known) if known else None

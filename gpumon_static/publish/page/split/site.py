@@ -30,7 +30,7 @@ PAYS_FROM = 4000
 """GPUs; below, a process costs more than it saves."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-_inherited: list[tuple[Whole, PageTemplate]] = []
+_inherited: list[tuple[Whole, PageTemplate, Sequence[Part]]] = []
 """In a process beside: what it makes its pages of."""
 
 
@@ -79,13 +79,14 @@ def _made_beside(whole: Whole, template: PageTemplate, parts: Sequence[Part]) ->
         len(parts),
         mp_context=multiprocessing.get_context("fork"),
         initializer=_inherit,
-        initargs=(whole, template),
+        initargs=(whole, template, parts),
     )
     try:
         # All are forked here. A signal waits until each of them has its own answer to it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
-            made = pool.map(_render_inherited, parts)
+            # By number: a part would be sent with all its readings.
+            made = pool.map(_render_inherited, range(len(parts)))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return list(made)
@@ -101,16 +102,17 @@ def _made_beside(whole: Whole, template: PageTemplate, parts: Sequence[Part]) ->
         pool.shutdown(cancel_futures=True)
 
 
-def _inherit(whole: Whole, template: PageTemplate) -> None:
+def _inherit(whole: Whole, template: PageTemplate, parts: Sequence[Part]) -> None:
     # Ctrl-C reaches the whole group; render itself decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-    _inherited.append((whole, template))
+    _inherited.append((whole, template, parts))
 
 
-def _render_inherited(part: Part) -> tuple[bytes, Extract]:
-    return _render_part(*_inherited[-1], part)
+def _render_inherited(number: int) -> tuple[bytes, Extract]:
+    whole, template, parts = _inherited[-1]
+    return _render_part(whole, template, parts[number])
 
 
 def _render_part(whole: Whole, template: PageTemplate, part: Part) -> tuple[bytes, Extract]:

@@ -154,7 +154,8 @@ def read_days(connection: sqlite3.Connection, now: int, gpus: Mapping[int, objec
 def _mean(name: str, bounds: Range, unknown: int = NO_BYTE) -> str:
     """In SQL and in whole numbers, since there are many. Older databases have some that are out of range."""
     total, number = f"{name}_sum", f"{name}_n"
-    in_range = f"{total} BETWEEN {bounds.least} * {number} AND {bounds.most} * {number}"
+    least = f"{bounds.least} * {number}" if bounds.least else "0"
+    in_range = f"{total} BETWEEN {least} AND {bounds.most} * {number}"
     mean = f"CAST((2 * {total} + {number}) / (2 * {number}) AS INTEGER)"
     return f"CASE WHEN {number} > 0 AND {in_range} THEN {mean} ELSE {unknown} END"
 
