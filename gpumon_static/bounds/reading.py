@@ -62,6 +62,13 @@ _PLURALS = {"process": "processes"}
 _AS_IT_IS = {"uuid"}
 """Scripts and shells use it: a text that is not clean, too long or has a blank in it becomes unknown."""
 
+# As they are gone through, for millions of values.
+_NUMBERS = {
+    kind: [(name, bounds.least, bounds.most, bounds) for name, bounds in ranges.items()]
+    for kind, ranges in NUMBERS.items()
+}
+_TEXTS = {kind: list(texts.items()) for kind, texts in TEXTS.items()}
+
 T = TypeVar("T")
 R = TypeVar(
     "R",
@@ -155,12 +162,12 @@ class _Bounds:
         """The record with its own numbers and texts within their bounds."""
         changes: dict[str, Any] = {}
         kind = type(given)
-        for name, bounds in NUMBERS[kind].items():
+        for name, least, most, bounds in _NUMBERS[kind]:
             value = getattr(given, name)
-            if value is not None and not bounds.least <= value <= bounds.most:
+            if value is not None and not least <= value <= most:
                 changes[name] = None
                 self._out_of_range.append(f"{bounds.word} {_short(value)} {bounds.unit}".rstrip())
-        for name, longest in TEXTS[kind].items():
+        for name, longest in _TEXTS[kind]:
             text = getattr(given, name)
             if text is None:
                 continue
@@ -186,6 +193,8 @@ class _Bounds:
         clean: Callable[[T], T] = lambda item: item,
     ) -> tuple[T, ...]:
         """The first ones with a key of their own. `clean`: applied before the key is looked at."""
+        if not given:
+            return given
         found: dict[Hashable, T] = {}
         for item in map(clean, given):
             if len(found) >= most:
@@ -209,7 +218,7 @@ class _Bounds:
 
 
 def _each(given: tuple[T, ...], change: Callable[[T], T]) -> tuple[T, ...]:
-    return _unless_same(tuple(map(change, given)), given)
+    return _unless_same(tuple(map(change, given)), given) if given else given
 
 
 def _unless_same(made: tuple[T, ...], given: tuple[T, ...]) -> tuple[T, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,7 @@ def _ends(place: Place, now: datetime) -> Since | None:
     return ends_words(at, now) if at else None
 
 
+@lru_cache(maxsize=4096)
 def ends_words(at: datetime, now: datetime) -> Since:
     """In UTC, as all times are written; the browser shows the reader's."""
     return Since(f"ends by {clock_time(at, now, UTC)} UTC", utc_text(by_minute(at)).replace(":00Z", "Z"))
