@@ -267,6 +267,8 @@ def _open_for_reading(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(f"{uri}?{mode}", uri=True, timeout=WAIT_S, isolation_level=None)
         try:
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            # The page asks for many of the same rows several times.
+            connection.execute("PRAGMA cache_size = -16384")
             return connection
         except sqlite3.OperationalError as error:
             connection.close()
