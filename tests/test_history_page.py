@@ -321,6 +321,19 @@ def test_with_many_hosts_the_charts_of_the_last_day_have_a_point_per_hour(
     assert decoded(data["models"][0][2]["24h"], 2)[-3:] == [1.0, None, 1.0]
 
 
+@pytest.mark.parametrize(("most", "range_", "before"), [(0, "24h", 23), (400, "7d", 83)])
+def test_a_point_that_has_just_begun_does_not_say_that_none_is_free(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, most: int, range_: str, before: int
+) -> None:
+    """A run stands for the time after it: with the first run of an hour nothing of that hour is known yet."""
+    monkeypatch.setattr(pools, "MOST_BY_QUARTERS", most)
+    half = reading("node1", [busy_gpu(0), gpu(1)])
+    runs(lab, range(0, 61, 5), half)
+    data = json.loads(page_at(lab, 60, half).history.data)  # type: ignore[union-attr]
+    free = decoded(data["models"][0][2][range_], 2)
+    assert (len(free), free[-1]) == (before, 1.0)
+
+
 def test_the_last_day_of_a_gpu_has_its_owners(lab: Lab) -> None:
     runs(lab, range(0, 60, 5), reading("node1", [busy_gpu(power_w=300.0)]))
     free = reading("node1", [gpu(power_w=60.0)])

@@ -68,7 +68,7 @@ class PointColumn(IntEnum):
     FREE = 4
     """GPUs, in the mean."""
     KNOWN = 5
-    """1 where there was a run."""
+    """1 where that is known."""
 
 
 WIDTH = len(PointColumn)
@@ -124,13 +124,15 @@ def _points(connection: sqlite3.Connection, step: int, first: int, last: int) ->
     """Host, model, number of the point, and its numbers; the first points first."""
     sums = "sum(utilization_sum), sum(utilization_n), sum(memory_sum), sum(memory_total)"
     if step < HOUR:
-        table, unit, size, free = "pool_runs", "at", 1, "1.0 * sum(free) / count(*)"
+        table, unit, size, free, known = "pool_runs", "at", 1, "1.0 * sum(free) / count(*)", "1"
     else:
         table, unit, size = ("pool_hours", "hour", HOUR) if step < DAY else ("pool_days", "day", DAY)
         free = "ifnull(max(gpus) * sum(free_s) / nullif(1.0 * sum(free_s + taken_s), 0), 0.0)"
+        # A run stands for the time after it, of which there is none yet when it is the first of an hour.
+        known = "sum(free_s + taken_s) > 0"
     units = step // size
     return connection.execute(
-        f"SELECT host, model, {unit} / ?, {sums}, {free}, 1 FROM {table}"  # noqa: S608 (our own names)
+        f"SELECT host, model, {unit} / ?, {sums}, {free}, {known} FROM {table}"  # noqa: S608 (our own names)
         f" WHERE {unit} BETWEEN ? AND ? GROUP BY 3, 1, 2 ORDER BY 3",
         (units, first * units, (last + 1) * units - 1),
     )
