@@ -9,10 +9,10 @@ import argparse
 import signal
 import sys
 
-from bench import fetch, growth, history, page, probe, targets
+from bench import fetch, growth, history, page, probe, site, targets
 from bench.measure import BenchError
 
-BENCHES = {"fetch": fetch, "probe": probe, "history": history, "growth": growth, "page": page}
+BENCHES = {"fetch": fetch, "probe": probe, "history": history, "growth": growth, "page": page, "site": site}
 
 
 def main() -> int:

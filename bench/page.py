@@ -99,7 +99,7 @@ def run(given: argparse.Namespace) -> None:
         f" of {given.rounds}; search: a letter of {TYPED!r}, until the frame with the result is drawn; slow:"
         f" with the CPU slowed {SLOWED} times.\n"
     )
-    with _chromium(given.chromium) as browser:
+    with chromium(given.chromium) as browser:
         for gpus in given.gpus:
             with TemporaryDirectory() as folder:
                 _compare(browser, Path(folder), gpus, given.rounds)
@@ -154,9 +154,9 @@ def _print_times(browser: Browser, pages: dict[str, Made], gpus: int, rounds: in
             print("      ", compare(f"{what}, {LARGE:,} GPUs, to the table", ratio, most, "x"))
 
 
-def _open(browser: Browser, address: str, slowed: int = 1) -> Page:
+def open_in(browser: Browser, address: str, at: datetime = NOW, slowed: int = 1) -> Page:
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-    page.clock.set_system_time(NOW)
+    page.clock.set_system_time(at)
     if slowed > 1:
         page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": slowed})
     page.goto(address, wait_until="load", timeout=240_000)
@@ -164,7 +164,7 @@ def _open(browser: Browser, address: str, slowed: int = 1) -> Page:
 
 
 def _measure(browser: Browser, file: Path, slowed: int) -> Measured:
-    page = _open(browser, file.as_uri(), slowed)
+    page = open_in(browser, file.as_uri(), slowed=slowed)
     paint = page.evaluate(PAINT)
     page.wait_for_timeout(SETTLE_MS)
     *letters, clearing = page.evaluate(KEYSTROKES, TYPED)
@@ -197,7 +197,7 @@ def _longest_block(browser: Browser, config: Config, slowed: int) -> float:
     handler = partial(_Silent, directory=str(config.paths.site))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    page = _open(browser, f"http://127.0.0.1:{server.server_port}/", slowed)
+    page = open_in(browser, f"http://127.0.0.1:{server.server_port}/", slowed=slowed)
     page.wait_for_timeout(SETTLE_MS)
     page.evaluate(WATCH)
     later = NOW + timedelta(minutes=30)
@@ -223,7 +223,7 @@ class _Silent(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def _chromium(path: str) -> Iterator[Browser]:
+def chromium(path: str) -> Iterator[Browser]:
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=arguments)
