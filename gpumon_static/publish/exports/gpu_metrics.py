@@ -6,7 +6,7 @@ There are dozens per GPU: none of them is kept, and what all families have in co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gpumon_static.model import Allocated, Gpu
 from gpumon_static.rules import marked
@@ -30,6 +30,7 @@ class SliceRow(NamedTuple):
     labels: str
 
 
+Row = TypeVar("Row", GpuRow, SliceRow)
 GpuLines = Callable[[str, Iterable[GpuRow]], Iterator[str]]
 """The name of a family and the GPUs to the lines of its samples; there is none for what is not known."""
 SliceLines = Callable[[str, Iterable[SliceRow]], Iterator[str]]
@@ -68,10 +69,10 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def _each(value: Callable[[Gpu], float | None]) -> GpuLines:
-    def lines(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
+def _each(value: Callable[[Row], float | None]) -> Callable[[str, Iterable[Row]], Iterator[str]]:
+    def lines(name: str, given: Iterable[Row]) -> Iterator[str]:
         for row in given:
-            known = value(row.gpu)
+            known = value(row)
             if known is not None:
                 yield f"{name}{{{row.labels}}} {number(known)}\n"
 
@@ -122,16 +123,6 @@ def _slice_states(name: str, given: Iterable[SliceRow]) -> Iterator[str]:
     return (_state_lines(name, row.labels, row.place.state) for row in given)
 
 
-def _each_slice(value: Callable[[Place], float | None]) -> SliceLines:
-    def lines(name: str, given: Iterable[SliceRow]) -> Iterator[str]:
-        for row in given:
-            known = value(row.place)
-            if known is not None:
-                yield f"{name}{{{row.labels}}} {number(known)}\n"
-
-    return lines
-
-
 GPU_FAMILIES: dict[str, tuple[str, GpuLines]] = {
     "gpumon_gpu_info": ("UUID, full name and bus id of the GPU; the value is always 1.", _about),
     "gpumon_gpu_state": (
@@ -141,37 +132,43 @@ GPU_FAMILIES: dict[str, tuple[str, GpuLines]] = {
     "gpumon_gpu_usable": ("1 if one can run on the GPU now.", _usable),
     "gpumon_gpu_utilization_ratio": (
         "Share of the time in which a kernel ran.",
-        _each(lambda gpu: times(gpu.utilization, 0.01)),
+        _each(lambda row: times(row.gpu.utilization, 0.01)),
     ),
     "gpumon_gpu_memory_used_bytes": (
         "GPU memory in use.",
-        _each(lambda gpu: times(gpu.memory_used_mib, MIB)),
+        _each(lambda row: times(row.gpu.memory_used_mib, MIB)),
     ),
-    "gpumon_gpu_memory_total_bytes": ("GPU memory.", _each(lambda gpu: times(gpu.memory_total_mib, MIB))),
-    "gpumon_gpu_temperature_celsius": ("Temperature of the GPU.", _each(lambda gpu: gpu.temperature_c)),
+    "gpumon_gpu_memory_total_bytes": ("GPU memory.", _each(lambda row: times(row.gpu.memory_total_mib, MIB))),
+    "gpumon_gpu_temperature_celsius": ("Temperature of the GPU.", _each(lambda row: row.gpu.temperature_c)),
     "gpumon_gpu_fan_speed_ratio": (
         "Fan speed, of its maximum.",
-        _each(lambda gpu: times(gpu.fan_percent, 0.01)),
+        _each(lambda row: times(row.gpu.fan_percent, 0.01)),
     ),
-    "gpumon_gpu_power_watts": ("Power draw.", _each(lambda gpu: gpu.power_w)),
-    "gpumon_gpu_power_limit_watts": ("Power limit.", _each(lambda gpu: gpu.power_limit_w)),
+    "gpumon_gpu_power_watts": ("Power draw.", _each(lambda row: row.gpu.power_w)),
+    "gpumon_gpu_power_limit_watts": ("Power limit.", _each(lambda row: row.gpu.power_limit_w)),
     "gpumon_gpu_processes": (
         "Processes on the GPU and its slices.",
-        _each(lambda gpu: len(gpu.all_processes) if gpu.processes_known else None),
+        _each(lambda row: len(row.gpu.all_processes) if row.gpu.processes_known else None),
     ),
     "gpumon_gpu_fault": ("1 for each fault that the GPU has, by rule.", _faults),
-    "gpumon_gpu_allocated": ("1 if Slurm has given the GPU to a job, 0 if not.", _each(_allocated)),
-    "gpumon_gpu_job_end_timestamp_seconds": ("When that job ends at the latest.", _each(_ends_at)),
-    "gpumon_gpu_faults": ("How many faults the GPU has.", _each(lambda gpu: len(_rules(gpu)))),
+    "gpumon_gpu_allocated": (
+        "1 if Slurm has given the GPU to a job, 0 if not.",
+        _each(lambda row: _allocated(row.gpu)),
+    ),
+    "gpumon_gpu_job_end_timestamp_seconds": (
+        "When that job ends at the latest.",
+        _each(lambda row: _ends_at(row.gpu)),
+    ),
+    "gpumon_gpu_faults": ("How many faults the GPU has.", _each(lambda row: len(_rules(row.gpu)))),
 }
 SLICE_FAMILIES: dict[str, tuple[str, SliceLines]] = {
     "gpumon_slice_state": ("1 for the state that the MIG slice is in, 0 for the others.", _slice_states),
     "gpumon_slice_memory_used_bytes": (
         "Memory in use of the MIG slice.",
-        _each_slice(lambda place: times(place.memory_used_mib, MIB)),
+        _each(lambda row: times(row.place.memory_used_mib, MIB)),
     ),
     "gpumon_slice_memory_total_bytes": (
         "Memory of the MIG slice.",
-        _each_slice(lambda place: times(place.memory_total_mib, MIB)),
+        _each(lambda row: times(row.place.memory_total_mib, MIB)),
     ),
 }
