@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from gpumon_static.publish.page.view import make_ready
 from gpumon_static.store import events_file, site_files, snapshot
 from gpumon_static.store.history.database import HistoryError, reading
 from gpumon_static.store.history.past import timelines
+from gpumon_static.store.memory import no_search_for_cycles
 from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.pseudonyms import read_key
@@ -30,7 +28,7 @@ from gpumon_static.terminal.show_file import SHOW_FILES, show_files
 def render(config: Config, now: datetime) -> Path:
     """Render all files, then replace them together: a failure leaves all files as they were."""
     site = config.paths.site
-    with _no_search_for_cycles():
+    with no_search_for_cycles():
         made = write_for_web({site / name: content for name, content in _files(config, now).items()})
     site_files.remove_others(config.paths.data, site, made)
     return config.page_path
@@ -69,18 +67,6 @@ def _files(config: Config, now: datetime) -> dict[str, Content]:
         pages |= render_site(whole, branding, [*taken, *pages])
     # Made last, since at 80,000 GPUs its rows would be in memory beside the pages in work.
     return {**files, **(show_files(survey) if config.site.show else {}), **pages}
-
-
-@contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """All objects stay to the end, and to look for some that can go takes a third of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _past(config: Config, now: datetime) -> timelines.Past | None:

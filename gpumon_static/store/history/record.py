@@ -26,6 +26,7 @@ from gpumon_static.store.history.observed import HostSighting
 from gpumon_static.store.history.repair import Dropped
 from gpumon_static.store.history.rollups import DAY, prune
 from gpumon_static.store.history.supply_count import SupplyNaming
+from gpumon_static.store.memory import no_search_for_cycles
 from gpumon_static.text import Say
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _record(
     short_model: ShortModel,
     events: Sequence[Event],
 ) -> None:
-    with writing(config.history_path) as connection:
+    with no_search_for_cycles(), writing(config.history_path) as connection:
         add(connection, config, seen, int(now.timestamp()), short_model, events)
 
 
