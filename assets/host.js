@@ -45,7 +45,9 @@
     const made = wanted.filter(({ letters, first }) => letters && first !== undefined).map((one) => things.chart(holder, one)).filter(Boolean);
     holder.replaceChildren(...(made.length ? made : [things.quiet("Nothing is known of this time.")]));
     const usual = { "24h": 900, "7d": 7200, "30d": 21600 }[range];
-    if (there.step > usual) holder.append(things.quiet(`CPU, RAM, disks and load are means over ${gpumon.duration(there.step)}: the page has many hosts.`));
+    for (const [what, { step }] of [["GPU utilization and memory", gpu], ["CPU, RAM, disks and load", there]]) {
+      if (step > usual) holder.append(things.quiet(`${what} are means over ${gpumon.duration(step)}: the page has many hosts.`));
+    }
   }
 
   function past(host, place) {

@@ -434,6 +434,10 @@ def test_charts_with_a_point_per_hour_are_drawn_over_the_same_day(
     plot.focus()
     page.keyboard.press("ArrowLeft")
     assert plot.locator(".readout").inner_text().split("\n")[0] == "14 Nov, 13:00"
+    told = "GPU utilization and memory are means over 1 h: the page has many hosts."
+    expect(page.get_by_text(told)).to_be_visible()
+    page.locator("[name=thing-range][value='7d']").check()
+    expect(page.get_by_text(told)).to_have_count(0)
     assert opened.problems == []
 
 
