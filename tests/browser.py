@@ -34,6 +34,13 @@ class Opened:
     """Console messages of any kind, uncaught errors, dialogs, policy violations (Chromium logs those)."""
     requests: list[str] = field(default_factory=list)
 
+    def stop_the_clock(self) -> None:
+        """A few seconds ahead of its own. From then on no timer of the page can come before the test is ready for it."""
+        self.page.clock.pause_at(self.page.evaluate("Date.now()") / 1000 + 10)
+
+    def pass_seconds(self, seconds: int) -> None:
+        self.page.clock.run_for(seconds * 1000)
+
 
 OpenPage = Callable[..., Opened]
 

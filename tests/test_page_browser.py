@@ -453,20 +453,23 @@ def test_without_javascript_the_time_of_the_data_is_there(open_page: OpenPage) -
 
 
 def test_from_disk_the_page_loads_itself_again_but_not_under_an_open_tooltip(open_page: OpenPage) -> None:
-    opened = open_page(html_of(reading("a", [gpu()]), refresh=1))
+    opened = open_page(html_of(reading("a", [gpu()]), refresh=60))
+    opened.stop_the_clock()
     opened.page.locator(".card").hover()
+    opened.pass_seconds(1)
     expect(open_tips(opened.page)).to_have_count(1)
-    before = len(opened.requests)
-    opened.page.wait_for_timeout(2500)
-    assert len(opened.requests) == before
-    with opened.page.expect_navigation(timeout=10_000):
+    opened.pass_seconds(130)
+    assert len(opened.requests) == 1
+    with opened.page.expect_navigation():
         opened.page.mouse.move(5, 5)
-    assert len(opened.requests) == before + 1
+        opened.pass_seconds(2)
+    assert len(opened.requests) == 2
 
 
 def test_the_page_never_reloads_when_refresh_is_zero(open_page: OpenPage) -> None:
     opened = open_page(html_of(reading("a", [gpu()]), refresh=0))
-    opened.page.wait_for_timeout(2500)
+    opened.stop_the_clock()
+    opened.pass_seconds(7_200)
     assert len(opened.requests) == 1
 
 
