@@ -111,7 +111,7 @@
   // The longest time of a day, on most days, at which at least half as many more than usual are free.
   function habit(values, size) {
     const usual = mean(values);
-    if (usual === null) return "Nothing is known yet of the last four weeks.";
+    if (usual === null) return "Nothing is known of these weeks yet.";
     const byHour = ofDay(values);
     const best = byHour.indexOf(Math.max(...byHour));
     const worst = byHour.indexOf(Math.min(...byHour));

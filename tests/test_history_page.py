@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from gpumon_static.config.settings import HistoryConfig, PageConfig
-from gpumon_static.model import Gpu, HostReading
+from gpumon_static.model import Gpu, HostReading, Machine
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.past_data import LEVELS, letters
 from gpumon_static.publish.page.records import Page
@@ -303,7 +303,7 @@ def test_charts_have_gaps_where_there_was_no_run(lab: Lab) -> None:
 def test_with_many_hosts_the_charts_of_the_last_day_have_a_point_per_hour(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "MOST_BY_QUARTERS", 0)
+    monkeypatch.setattr(pools, "MOST_IN_DETAIL", 0)
     busy = reading("node1", [busy_gpu(0, utilization=63.0), gpu(1, utilization=0.0)])
     runs(lab, range(0, 60, 5), busy)
     runs(lab, range(120, 180, 5), busy)
@@ -321,12 +321,57 @@ def test_with_many_hosts_the_charts_of_the_last_day_have_a_point_per_hour(
     assert decoded(data["models"][0][2]["24h"], 2)[-3:] == [1.0, None, 1.0]
 
 
+def test_with_many_hosts_the_points_of_all_charts_are_further_apart(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "MOST_IN_DETAIL", 0)
+    machine = Machine(64, 12.0, 9.0, 8.0, 524288.0, 262144.0)
+    then = reading("node1", [busy_gpu(0, utilization=63.0), gpu(1, utilization=0.0)], machine=machine)
+    now = reading("node1", [busy_gpu(0, utilization=100.0), gpu(1, utilization=0.0)], machine=machine)
+    days = 3 * 24 * 60
+    runs(lab, range(0, 61, 5), then)
+    runs(lab, range(days, days + 61, 5), now)
+    page = page_at(lab, days + 60, now)
+    assert page.history
+    data, machines = json.loads(page.history.data), json.loads(page.things)["machine"]
+    hour, day = 3600, 86400
+    assert list(data["step"].values()) == [hour, 6 * hour, day, 15 * day]
+    assert list(data["count"].values()) == [24, 28, 30, 25]
+    # 17 November, 10:00: what was three days ago is twelve points of six hours before the last, or three days.
+    week, month, year = (decoded(data["cluster"][range_][0], 100) for range_ in ("7d", "30d", "1y"))
+    assert (len(week), week[-13:]) == (28, [31.7, *[None] * 11, 50.8])
+    assert (len(month), month[-4:]) == (30, [31.7, None, None, 50.8])
+    # Both days are in the same half of a month.
+    assert (len(year), year[-1]) == (25, 41.3)
+    assert decoded(data["models"][0][2]["30d"], 2)[-4:] == [1.0, None, None, 1.0]
+    assert (machines["step"]["7d"], machines["count"]["7d"]) == (day, 7)
+    ((_, *ranges),) = machines["hosts"].values()
+    memory = [decoded(series[1], 100)[-4:] for series in ranges[1:]]
+    assert memory == [[50.8, None, None, 50.8]] * 2
+
+
+@pytest.mark.parametrize(("most", "weeks"), [(0, 1), (400, 4)])
+def test_a_usual_week_is_the_mean_of_four_and_with_many_hosts_the_last_one(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, most: int, weeks: int
+) -> None:
+    monkeypatch.setattr(pools, "MOST_IN_DETAIL", most)
+    week = 7 * 24 * 60
+    # Friday from 9:00 to 10:00, five times: 4, 0, 0, 0 and 2 of four GPUs free.
+    for number, free in enumerate((4, 0, 0, 0, 2)):
+        gpus = [gpu(index) if index < free else busy_gpu(index) for index in range(4)]
+        runs(lab, range(number * week, number * week + 61, 5), reading("node1", gpus))
+    data = json.loads(page_at(lab, 4 * week + 65, reading("node1", gpus)).history.data)  # type: ignore[union-attr]
+    (model,) = data["models"]
+    friday = decoded(model[3], 4)[4 * 24 + 9]
+    assert friday == {1: 2.0, 4: 0.5}[weeks]
+
+
 @pytest.mark.parametrize(("most", "range_", "before"), [(0, "24h", 23), (400, "7d", 83)])
 def test_a_point_that_has_just_begun_does_not_say_that_none_is_free(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, most: int, range_: str, before: int
 ) -> None:
     """A run stands for the time after it: with the first run of an hour nothing of that hour is known yet."""
-    monkeypatch.setattr(pools, "MOST_BY_QUARTERS", most)
+    monkeypatch.setattr(pools, "MOST_IN_DETAIL", most)
     half = reading("node1", [busy_gpu(0), gpu(1)])
     runs(lab, range(0, 61, 5), half)
     data = json.loads(page_at(lab, 60, half).history.data)  # type: ignore[union-attr]
@@ -420,7 +465,7 @@ def test_charts_are_drawn_and_read_out_and_nothing_complains(lab: Lab, open_page
 def test_charts_with_a_point_per_hour_are_drawn_over_the_same_day(
     lab: Lab, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "MOST_BY_QUARTERS", 0)
+    monkeypatch.setattr(pools, "MOST_IN_DETAIL", 0)
     html, now = demo_page(lab)
     opened = open_page(html, at=now, timezone_id="UTC")
     page = opened.page

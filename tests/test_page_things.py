@@ -27,7 +27,7 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.history.database import reading as open_history
 from gpumon_static.store.history.machines import MachinePast
 from gpumon_static.store.history.past import timelines
-from gpumon_static.store.history.past.pools import grids
+from gpumon_static.store.history.past.pools import grids, machine_grids
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.supply import supply_rows
 from gpumon_static.survey.survey import build_survey
@@ -425,7 +425,7 @@ def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, ti
     names = [f"h{number}" for number in range(1250)]
     # Seconds of a point of the last day, and how many there are; from 401 hosts on they are read by the hour.
     for count, step, number in ((3, 900, 96), (600, 2 * 3600, 12), (1250, 4 * 3600, 6)):
-        ranges = grids(count)
+        ranges = machine_grids(count)
         points = {
             key: MachinePast(
                 ranges[key].first(int(NOW.timestamp())),
@@ -433,7 +433,7 @@ def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, ti
             )
             for key in timelines.MACHINE_RANGES
         }
-        many = replace(past, machines=points, grids=ranges)
+        many = replace(past, machines=points, grids=grids(count), machine_grids=ranges)
         wide = replace(setup, hosts=tuple(host_config(name) for name in names[:count]))
         page = build_page([], wide, NOW, past=many)
         machine = json.loads(page.things)["machine"]

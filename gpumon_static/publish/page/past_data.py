@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from gpumon_static.publish.page.data import ESCAPES, short_number
 from gpumon_static.store.history.observed import TAKEN
 from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
-from gpumon_static.store.history.past.pools import RANGES, WIDTH, PointColumn, Pool
+from gpumon_static.store.history.past.pools import RANGES, WEEK_HOURS, WIDTH, PointColumn, Pool
 from gpumon_static.store.history.past.timelines import GpuPast, Past
 from gpumon_static.survey.names import short_model
 from gpumon_static.text import natural_key
@@ -187,12 +187,10 @@ def _free(past: Past, pools: list[Pool], name: str) -> Series:
 
 
 def _week(past: Past, pools: list[Pool], size: int) -> Series:
-    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for pool in pools:
-        for place, (free, known) in past.week.get(pool, {}).items():
-            sums[place][0] += free
-            sums[place][1] += known
-    return [sums[place][0] / sums[place][1] * size if sums[place][1] else None for place in range(168)]
+    weeks = [week for pool in pools if (week := past.week.get(pool))]
+    sums = [*map(sum, zip(*weeks, strict=True))] or [0.0] * 2 * WEEK_HOURS
+    both = zip(sums[::2], sums[1::2], strict=True)
+    return [free / known * size if known else None for free, known in both]
 
 
 def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> list[list[Any]]:

@@ -135,8 +135,8 @@ def _machines(past: PastView, places: dict[str, int]) -> dict[str, Any]:
     ranges = {name: past.past.machines.get(name, MachinePast()) for name in MACHINE_RANGES}
     known = sorted({host for of in ranges.values() for host in of.hosts if host in places})
     most = MOST_LETTERS / (len(MACHINE_RANGES) * MACHINE_WIDTH * max(1, len(known)))
-    wider = {name: _wider(past.past.grids[name], max(LEAST_POINTS, most)) for name in MACHINE_RANGES}
-    coarse = {name: past.past.grids[name].wider(number) for name, number in wider.items()}
+    wider = {name: _wider(past.past.machine_grids[name], max(LEAST_POINTS, most)) for name in MACHINE_RANGES}
+    coarse = {name: past.past.machine_grids[name].wider(number) for name, number in wider.items()}
     first = {name: grid.first(past.past.now) for name, grid in coarse.items()}
     return {
         "step": {name: grid.step for name, grid in coarse.items()},

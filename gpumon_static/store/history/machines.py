@@ -108,21 +108,25 @@ def availability(connection: sqlite3.Connection, now: int) -> dict[str, Availabi
     if not has_table(connection, "machine_days"):
         return {}
     first_day = now // DAY - DAYS + 1
-    hours = dict(
-        connection.execute(
-            "SELECT host, min(hour) FROM machine_hours WHERE hour >= ? GROUP BY host", (first_day * 24,)
-        )
-    )
     rows = connection.execute(
         "SELECT name, host, min(day), sum(up_s), sum(down_s) FROM machine_days JOIN hosts ON hosts.id = host"
         " WHERE day >= ? GROUP BY host",
         (first_day,),
-    )
+    ).fetchall()
+    # Of all these hours only those of the first day of a host, which is the same for most.
+    hours = {
+        (day, host): hour
+        for day in {day for _, _, day, _, _ in rows}
+        for host, hour in connection.execute(
+            "SELECT host, min(hour) FROM machine_hours WHERE hour BETWEEN ? AND ? GROUP BY host",
+            (day * 24, day * 24 + 23),
+        )
+    }
     found = {}
     for name, host, day, up, down in rows:
-        hour = hours.get(host)
+        hour = hours.get((day, host))
         # A day that was counted from its hours began with the first of them.
-        first = hour * HOUR if hour is not None and hour // 24 == day else day * DAY
+        first = day * DAY if hour is None else hour * HOUR
         found[name] = Availability(up, down, now - first)
     return found
 
@@ -142,24 +146,27 @@ def series(connection: sqlite3.Connection, step: int, count: int, now: int) -> M
     if not has_table(connection, "machine_runs"):
         return MachinePast()
     first, last = now // step - count + 1, now // step
+    query, units = _query_of_a_point(step)
     found: dict[int, array[float]] = {}
     unknown: array[float] = array("f")
-    for host, point, *values in _points(connection, step, first, last):
-        if not found:
-            first = point
-            unknown = array("f", [nan]) * (MACHINE_WIDTH * (last - first + 1))
-        points = found.get(host)
-        if points is None:
-            points = found[host] = unknown[:]
-        place = MACHINE_WIDTH * (point - first)
-        known = values if None not in values else [nan if value is None else value for value in values]
-        points[place : place + MACHINE_WIDTH] = array("f", known)
+    # One query for each point, as in past/pools.py.
+    for point in range(first, last + 1):
+        for host, *values in connection.execute(query, (point * units, (point + 1) * units - 1)):
+            if not found:
+                first = point
+                unknown = array("f", [nan]) * (MACHINE_WIDTH * (last - first + 1))
+            points = found.get(host)
+            if points is None:
+                points = found[host] = unknown[:]
+            place = MACHINE_WIDTH * (point - first)
+            known = values if None not in values else [nan if value is None else value for value in values]
+            points[place : place + MACHINE_WIDTH] = array("f", known)
     names = dict(connection.execute("SELECT id, name FROM hosts"))
     return MachinePast(first, {names[host]: points for host, points in found.items()})
 
 
-def _points(connection: sqlite3.Connection, step: int, first: int, last: int) -> sqlite3.Cursor:
-    """Host, number of the point, and its means; the first points first."""
+def _query_of_a_point(step: int) -> tuple[str, int]:
+    """Host and means of what is between two units of time, and how many of these a point has."""
     # The load is kept in tenths.
     scale = dict.fromkeys(MachineValues._fields, "") | {"load": " / 10"}
     if step < HOUR:
@@ -167,10 +174,8 @@ def _points(connection: sqlite3.Connection, step: int, first: int, last: int) ->
         table, unit, size = "machine_runs", "at", 1
     else:
         means = [f"1.0 * sum({name}_sum) / sum({name}_n){by}" for name, by in scale.items()]
-        table, unit, size = "machine_hours", "hour", HOUR
-    units = step // size
-    return connection.execute(
-        f"SELECT host, {unit} / ?, {', '.join(means)} FROM {table}"  # noqa: S608 (our own names)
-        f" WHERE {unit} BETWEEN ? AND ? GROUP BY 2, 1 ORDER BY 2",
-        (units, first * units, (last + 1) * units - 1),
-    )
+        table, unit, size = ("machine_hours", "hour", HOUR) if step < DAY else ("machine_days", "day", DAY)
+    return (
+        f"SELECT host, {', '.join(means)} FROM {table}"  # noqa: S608 (our own names)
+        f" WHERE {unit} BETWEEN ? AND ? GROUP BY host"
+    ), step // size

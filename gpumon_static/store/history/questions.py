@@ -103,15 +103,24 @@ def period(connection: sqlite3.Connection, since: int, now: int) -> Period:
     return Period(start, min(now, newest_run(connection) or now))
 
 
-def users(connection: sqlite3.Connection, asked: Period, part: Naming | None = None) -> list[UserUse]:
-    """Those with the most hours first; with `part` each of their parts."""
+def users(
+    connection: sqlite3.Connection,
+    asked: Period,
+    part: Naming | None = None,
+    *,
+    with_allocated: bool = True,
+) -> list[UserUse]:
+    """Those with the most hours first; with `part` each of their parts.
+
+    `with_allocated`: also what Slurm had given to them, which takes as long again.
+    """
     sums: dict[tuple[str, str | None], list[float]] = defaultdict(lambda: [0.0] * 4)
     rows = _rows_by_user(connection, asked) if part is None else _rows_by_part(connection, asked, part)
     for user, where, *numbers in rows:
         total = sums[user, where]
         for place, number in enumerate(numbers):
             total[place] += number
-    given = _allocated(connection, asked, part)
+    given = _allocated(connection, asked, part) if with_allocated else {}
     for key in given:
         sums[key]
     none = AllocatedTime(0.0, 0.0)
@@ -164,14 +173,15 @@ def _rows_by_part(
     names = names_of(connection, "users")
     hosts = dict(connection.execute("SELECT id, name FROM hosts"))
     models = names_of(connection, "models")
+    gpus = connection.execute("SELECT id, host, model FROM gpus")
+    parts = {gpu: part(hosts[host], models[model]) for gpu, host, model in gpus}
     for table, unit, low, high in _tables(name, asked):
         rows = connection.execute(
-            f"SELECT user, host, model, {_summed(columns)} FROM {table}"  # noqa: S608
-            f" JOIN gpus ON gpus.id = gpu WHERE {unit} >= ? AND {unit} < ? GROUP BY user, host, model",
+            f"SELECT user, gpu, {_summed(columns)} FROM {table}"  # noqa: S608
+            f" WHERE {unit} >= ? AND {unit} < ? GROUP BY user, gpu",
             (low, high),
         )
-        for user, host, model, *numbers in rows:
-            yield names[user], part(hosts[host], models[model]), *numbers
+        yield from ((names[user], parts[gpu], *numbers) for user, gpu, *numbers in rows if gpu in parts)
 
 
 def gpus(connection: sqlite3.Connection, asked: Period) -> list[GpuUse]:

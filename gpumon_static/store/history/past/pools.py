@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections import defaultdict
-from datetime import UTC, datetime
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -19,8 +17,11 @@ from gpumon_static.text import one_line
 
 WEEKS = 4
 """Of the past that say what a week usually looks like."""
-MOST_BY_QUARTERS = 400
-"""Hosts. With more of them the last day is read by the hour, from sums: single runs would be millions."""
+WEEK_HOURS = 7 * 24
+THURSDAY = 3 * 24
+"""The hour of the week, from Monday on, with which 1970 began."""
+MOST_IN_DETAIL = 400
+"""Hosts. With more of them points are further apart, so that no question goes through millions of rows."""
 
 
 class Grid(NamedTuple):
@@ -47,9 +48,22 @@ RANGES = {
 }
 
 
+RANGES_OF_MANY = {
+    "24h": Grid(HOUR, 24),
+    "7d": Grid(6 * HOUR, 28),
+    "30d": Grid(DAY, 30),
+    "1y": Grid(15 * DAY, 25),
+}
+
+
 def grids(hosts: int) -> dict[str, Grid]:
     """The ranges of a site with so many hosts."""
-    return RANGES | ({"24h": Grid(HOUR, 24)} if hosts > MOST_BY_QUARTERS else {})
+    return RANGES_OF_MANY if hosts > MOST_IN_DETAIL else RANGES
+
+
+def machine_grids(hosts: int) -> dict[str, Grid]:
+    """Those of CPU, RAM, disk and load: so many hosts have days only, since the page has no room for more."""
+    return grids(hosts) | ({"7d": Grid(DAY, 7)} if hosts > MOST_IN_DETAIL else {})
 
 
 class Pool(NamedTuple):
@@ -74,6 +88,10 @@ class PointColumn(IntEnum):
 WIDTH = len(PointColumn)
 Points = array  # of float
 """Of a pool: `WIDTH` numbers for each point of time."""
+
+
+Week = array  # of float
+"""Of a pool: for each hour of the week in UTC, from Monday on, GPU seconds free, and known at all."""
 
 
 class RangePast(NamedTuple):
@@ -106,22 +124,25 @@ class Pools(dict[tuple[int, int], Pool]):
 
 def read_range(connection: sqlite3.Connection, pools: Pools, grid: Grid, now: int) -> RangePast:
     first, last = grid.first(now), now // grid.step
+    query, units = _query_of_a_point(grid.step)
     found: dict[tuple[int, int], Points[float]] = {}
     empty = Points("f")
-    for row in _points(connection, grid.step, first, last):
-        if not found:
-            first = row[2]
-            empty = Points("f", bytes(Points("f").itemsize * WIDTH * (last - first + 1)))
-        points = found.get(row[:2])
-        if points is None:
-            points = found[row[:2]] = empty[:]
-        place = WIDTH * (row[2] - first)
-        points[place : place + WIDTH] = Points("f", row[3:])
+    # One query for each point: all of them at once would have to be sorted, which are millions of rows.
+    for point in range(first, last + 1):
+        for row in connection.execute(query, (point * units, (point + 1) * units - 1)):
+            if not found:
+                first = point
+                empty = Points("f", bytes(Points("f").itemsize * WIDTH * (last - first + 1)))
+            points = found.get(row[:2])
+            if points is None:
+                points = found[row[:2]] = empty[:]
+            place = WIDTH * (point - first)
+            points[place : place + WIDTH] = Points("f", row[2:])
     return RangePast(first, {pools[key]: points for key, points in found.items()})
 
 
-def _points(connection: sqlite3.Connection, step: int, first: int, last: int) -> sqlite3.Cursor:
-    """Host, model, number of the point, and its numbers; the first points first."""
+def _query_of_a_point(step: int) -> tuple[str, int]:
+    """Host, model and the numbers of what is between two units of time, and how many of these a point has."""
     sums = "sum(utilization_sum), sum(utilization_n), sum(memory_sum), sum(memory_total)"
     if step < HOUR:
         table, unit, size, free, known = "pool_runs", "at", 1, "1.0 * sum(free) / count(*)", "1"
@@ -130,31 +151,28 @@ def _points(connection: sqlite3.Connection, step: int, first: int, last: int) ->
         free = "ifnull(max(gpus) * sum(free_s) / nullif(1.0 * sum(free_s + taken_s), 0), 0.0)"
         # A run stands for the time after it, of which there is none yet when it is the first of an hour.
         known = "sum(free_s + taken_s) > 0"
-    units = step // size
-    return connection.execute(
-        f"SELECT host, model, {unit} / ?, {sums}, {free}, {known} FROM {table}"  # noqa: S608 (our own names)
-        f" WHERE {unit} BETWEEN ? AND ? GROUP BY 3, 1, 2 ORDER BY 3",
-        (units, first * units, (last + 1) * units - 1),
-    )
+    return (
+        f"SELECT host, model, {sums}, {free}, {known} FROM {table}"  # noqa: S608 (our own names)
+        f" WHERE {unit} BETWEEN ? AND ? GROUP BY host, model"
+    ), step // size
 
 
-def read_week(
-    connection: sqlite3.Connection, pools: Pools, now: int
-) -> dict[Pool, dict[int, tuple[float, float]]]:
-    """Hour of the week in UTC, from Monday on: GPU seconds free, and known at all."""
+def read_week(connection: sqlite3.Connection, pools: Pools, now: int) -> dict[Pool, Week[float]]:
+    """Over the last weeks; where there are many hosts, over one."""
+    weeks = WEEKS if pools.hosts <= MOST_IN_DETAIL else 1
     rows = connection.execute(
-        "SELECT host, model, hour, free_s, free_s + taken_s FROM pool_hours WHERE hour >= ? AND hour < ?",
-        ((now - WEEKS * 7 * DAY) // HOUR, now // HOUR),
+        "SELECT host, model, (hour + ?) % ? * 2, free_s, free_s + taken_s FROM pool_hours"
+        " WHERE hour >= ? AND hour < ?",
+        (THURSDAY, WEEK_HOURS, (now - weeks * 7 * DAY) // HOUR, now // HOUR),
     )
-    places: dict[int, int] = {}
-    found: dict[tuple[int, int], dict[int, tuple[float, float]]] = defaultdict(dict)
-    for host, model, hour, free, known in rows:
-        if hour not in places:
-            there = datetime.fromtimestamp(hour * HOUR, UTC)
-            places[hour] = there.weekday() * 24 + there.hour
-        pool = found[host, model]
-        before = pool.get(places[hour], (0.0, 0.0))
-        pool[places[hour]] = before[0] + free, before[1] + known
+    empty = Week("f", bytes(Week("f").itemsize * 2 * WEEK_HOURS))
+    found: dict[tuple[int, int], Week[float]] = {}
+    for host, model, place, free, known in rows:
+        pool = found.get((host, model))
+        if pool is None:
+            pool = found[host, model] = empty[:]
+        pool[place] += free
+        pool[place + 1] += known
     return {pools[numbers]: hours for numbers, hours in found.items()}
 
 

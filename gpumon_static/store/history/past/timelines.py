@@ -23,7 +23,9 @@ from gpumon_static.store.history.past.pools import (
     Pool,
     Pools,
     RangePast,
+    Week,
     grids,
+    machine_grids,
     read_range,
     read_sizes,
     read_week,
@@ -70,8 +72,7 @@ class Past:
     down_since: dict[str, int]
     ranges: dict[str, RangePast]
     users: dict[str, list[UserUse]]
-    week: dict[Pool, dict[int, tuple[float, float]]]
-    """Hour of the week in UTC, from Monday on: GPU seconds free, and known at all."""
+    week: dict[Pool, Week[float]]
     sizes: dict[Pool, int]
     machines: dict[str, MachinePast] = field(default_factory=dict)
     """By range."""
@@ -81,14 +82,15 @@ class Past:
     supply: dict[str, list[SupplyAnswer]] = field(default_factory=dict)
     """By range: in all hosts, and by group."""
     grids: dict[str, Grid] = field(default_factory=RANGES.copy)
-    """By range: that of the pools and of the machines."""
+    """By range: that of the pools."""
+    machine_grids: dict[str, Grid] = field(default_factory=RANGES.copy)
 
 
 def read(connection: sqlite3.Connection, now: datetime, groups: Mapping[str, str] | None = None) -> Past:
     """`groups`: of hosts by name."""
     at = int(now.timestamp())
     pools = Pools(connection)
-    ranges = grids(pools.hosts)
+    ranges, of_machines = grids(pools.hosts), machine_grids(pools.hosts)
     return Past(
         now=at,
         gpus=_gpus(connection, at),
@@ -99,11 +101,12 @@ def read(connection: sqlite3.Connection, now: datetime, groups: Mapping[str, str
         users={name: _users(connection, at, seconds) for name, seconds in USER_RANGES.items()},
         week=read_week(connection, pools, at),
         sizes=read_sizes(connection, pools),
-        machines={name: series(connection, *ranges[name], at) for name in MACHINE_RANGES},
+        machines={name: series(connection, *of_machines[name], at) for name in MACHINE_RANGES},
         availability=availability(connection, at),
         events=read_events(connection, at - YEAR, MOST_EVENTS),
         supply=_supply(connection, at, groups or {}),
         grids=ranges,
+        machine_grids=of_machines,
     )
 
 
@@ -160,4 +163,5 @@ def _crews(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
 
 
 def _users(connection: sqlite3.Connection, now: int, seconds: int) -> list[UserUse]:
-    return users(connection, period(connection, now - seconds, now), lambda host, _model: host)
+    asked = period(connection, now - seconds, now)
+    return users(connection, asked, lambda host, _model: host, with_allocated=False)
