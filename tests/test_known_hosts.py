@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.collect.ssh.known_hosts import KnownHosts, Verdict
+from gpumon_static.collect.ssh.known_hosts import Entry, KnownHosts, Verdict
 
 KEY, OTHER = "AAAAkey", "AAAAother"
 ED, RSA = "ssh-ed25519", "ssh-rsa"
@@ -46,6 +46,19 @@ def known(tmp_path: Path, text: str) -> KnownHosts:
 )
 def test_verdict(tmp_path: Path, line: str, name: str, port: int, verdict: Verdict) -> None:
     assert known(tmp_path, line + "\n").verdict(name, port, ED, KEY) is verdict
+
+
+def test_a_plain_name_is_looked_up_also_where_thousands_of_cloned_hosts_have_one_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloned = known(tmp_path, "".join(f"node{number} {ED} {KEY}\n" for number in range(3000)))
+    tried: list[str] = []
+    monkeypatch.setattr(Entry, "matches", lambda _, name: tried.append(name))
+    for number in range(3000):
+        assert cloned.verdict(f"node{number}", 22, ED, KEY) is Verdict.KNOWN
+        assert cloned.verdict(f"node{number}", 22, ED, OTHER) is Verdict.CHANGED
+    assert cloned.verdict("node3000", 22, ED, KEY) is Verdict.UNKNOWN
+    assert tried == []
 
 
 def test_names_hashed_by_ssh_keygen_are_found(tmp_path: Path) -> None:

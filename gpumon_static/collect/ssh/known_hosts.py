@@ -7,9 +7,9 @@
     @revoked * ssh-rsa AAAA...                   a key that is never accepted
     @cert-authority *.lab ssh-ed25519 AAAA...    an authority whose certificates count
 
-A hashed name can only be found by hashing with each entry's own salt. So the search starts with
-the key: of the entries that have this key, does one match this name? All entries are searched only for a
-host that is about to be refused.
+Plain names are looked up. A hashed name can only be found by hashing with each entry's own salt, a pattern by
+trying it. So their search starts with the key: of the entries that have this key, does one match this name?
+All of them are searched only for a host that is about to be refused.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import hmac
 import os
 import threading
 from base64 import b64decode
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 
 
@@ -47,6 +49,10 @@ class Entry:
     salt: bytes = b""
     digest: bytes = b""
 
+    @property
+    def is_plain(self) -> bool:
+        return not self.salt and not any(sign in name for name in self.names for sign in "!*?")
+
     def matches(self, name: str) -> bool:
         if self.salt:
             return hmac.digest(self.salt, name.encode(), "sha1") == self.digest
@@ -58,9 +64,11 @@ class Entry:
 @dataclass
 class KnownHosts:
     path: Path
-    entries: list[Entry] = field(default_factory=list)
     all_key_types: set[str] = field(default_factory=set)
-    _by_key: dict[str, list[Entry]] = field(default_factory=dict)
+    _by_name: dict[str, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    """Those with plain names: a cluster whose hosts were cloned has thousands of them with one key."""
+    _others: dict[str, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    """Hashed names and patterns, by key."""
     _about: dict[str, list[Entry]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -78,8 +86,11 @@ class KnownHosts:
         return known
 
     def add(self, entry: Entry) -> None:
-        self.entries.append(entry)
-        self._by_key.setdefault(entry.key, []).append(entry)
+        if entry.is_plain:
+            for name in entry.names:
+                self._by_name[name].append(entry)
+        else:
+            self._others[entry.key].append(entry)
         self._about.clear()
         if entry.marker is None:
             self.all_key_types.add(entry.key_type)
@@ -87,11 +98,12 @@ class KnownHosts:
     def verdict(self, name: str, port: int, key_type: str, key: str) -> Verdict:
         named = lookup_name(name, port)
         plain = name.lower()
-        same_key = self._by_key.get(key, [])
-        if any(e.marker == "@revoked" and (e.matches(named) or e.matches(plain)) for e in same_key):
-            return Verdict.REVOKED
         # As ssh does: a key that is known for the name without a port is good on any port.
-        if any(e.marker is None and (e.matches(named) or e.matches(plain)) for e in same_key):
+        markers = {e.marker for name in (named, plain) for e in self._by_name.get(name, ()) if e.key == key}
+        markers |= {e.marker for e in self._others.get(key, ()) if e.matches(named) or e.matches(plain)}
+        if "@revoked" in markers:
+            return Verdict.REVOKED
+        if None in markers:
             return Verdict.KNOWN
         about_it = self._entries_about(named)
         types = {e.key_type for e in about_it if e.marker is None}
@@ -106,14 +118,17 @@ class KnownHosts:
         return {e.key_type for e in self._entries_about(lookup_name(name, port)) if e.marker is None}
 
     def _entries_about(self, named: str) -> list[Entry]:
-        """All that carry this name, which takes a while: each hashed one has to be hashed for it."""
+        """All that carry this name, which may take a while: each hashed one has to be hashed for it."""
         found = self._about.get(named)
         if found is None:
             message, digest = named.encode(), hmac.digest
             found = [
-                e
-                for e in self.entries
-                if (digest(e.salt, message, "sha1") == e.digest if e.salt else e.matches(named))
+                *self._by_name.get(named, ()),
+                *(
+                    e
+                    for e in chain.from_iterable(self._others.values())
+                    if (digest(e.salt, message, "sha1") == e.digest if e.salt else e.matches(named))
+                ),
             ]
             self._about[named] = found
         return found
