@@ -173,15 +173,14 @@ def _rows_by_part(
     names = names_of(connection, "users")
     hosts = dict(connection.execute("SELECT id, name FROM hosts"))
     models = names_of(connection, "models")
-    gpus = connection.execute("SELECT id, host, model FROM gpus")
-    parts = {gpu: part(hosts[host], models[model]) for gpu, host, model in gpus}
     for table, unit, low, high in _tables(name, asked):
         rows = connection.execute(
-            f"SELECT user, gpu, {_summed(columns)} FROM {table}"  # noqa: S608
-            f" WHERE {unit} >= ? AND {unit} < ? GROUP BY user, gpu",
+            f"SELECT user, host, model, {_summed(columns)} FROM {table}"  # noqa: S608
+            f" JOIN gpus ON gpus.id = gpu WHERE {unit} >= ? AND {unit} < ? GROUP BY user, host, model",
             (low, high),
         )
-        yield from ((names[user], parts[gpu], *numbers) for user, gpu, *numbers in rows if gpu in parts)
+        for user, host, model, *numbers in rows:
+            yield names[user], part(hosts[host], models[model]), *numbers
 
 
 def gpus(connection: sqlite3.Connection, asked: Period) -> list[GpuUse]:

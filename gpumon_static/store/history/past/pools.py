@@ -62,7 +62,7 @@ def grids(hosts: int) -> dict[str, Grid]:
 
 
 def machine_grids(hosts: int) -> dict[str, Grid]:
-    """Those of CPU, RAM, disk and load: so many hosts have days only, since the page has no room for more."""
+    """Those of CPU, RAM, disk and load, of which the page of many hosts has room for a few points anyway."""
     return grids(hosts) | ({"7d": Grid(DAY, 7)} if hosts > MOST_IN_DETAIL else {})
 
 
