@@ -177,6 +177,16 @@ def test_an_event_that_cannot_be_read_is_left_out(lab: Past, told: str) -> None:
     assert lab.past(30).events == []
 
 
+@pytest.mark.parametrize("at", [10**12, 2**60, 2**63 - 1])
+def test_an_event_of_a_time_that_no_calendar_has_is_left_out(lab: Past, at: int) -> None:
+    for minute in range(0, 30, 5):
+        lab.run(minute, *(["b"] if minute >= 10 else []))
+    with closing(sqlite3.connect(lab.config.history_path)) as connection:
+        connection.execute("UPDATE events SET at = ?", (at,))
+        connection.commit()
+    assert lab.past(30).events == []
+
+
 def test_what_a_clock_ahead_recorded_is_dropped_here_too(lab: Past) -> None:
     for minute in range(0, 130, 5):
         lab.run(minute, *(["b"] if minute >= 100 else []))

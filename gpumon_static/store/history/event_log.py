@@ -55,5 +55,5 @@ def _event(number: Any, at: int, kind: Any, host: Any, told: Any) -> Event | Non
     try:
         from_json = json.loads(told)
         return event_of({**from_json, "id": number, "at": utc_text_of(at), "type": kind, "host": host})
-    except (*ODD, RecursionError):
+    except (*ODD, RecursionError, OSError):  # the last of a time that no calendar has
         return None
