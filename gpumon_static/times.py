@@ -16,6 +16,8 @@ UTC = timezone.utc  # noqa: UP017
 Clock = Callable[[], datetime]
 
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+LAST_TIME = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
+"""Seconds since 1970 that a calendar has; damaged data may have more."""
 EXAMPLES = "'30m', '24h', '7d', '2w' or '1y'"
 
 

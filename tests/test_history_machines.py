@@ -187,6 +187,26 @@ def test_an_event_of_a_time_that_no_calendar_has_is_left_out(lab: Past, at: int)
     assert lab.past(30).events == []
 
 
+@pytest.mark.parametrize("at", [10**12, 2**60])
+def test_a_run_of_a_time_that_no_calendar_has_is_ahead_of_the_clock_and_dropped_as_such(
+    lab: Past, at: int
+) -> None:
+    lab.run(0)
+    with closing(sqlite3.connect(lab.config.history_path)) as connection:
+        connection.execute("INSERT INTO runs VALUES (?)", (at,))
+        connection.commit()
+    for minute in range(5, 20, 5):
+        lab.run(minute)
+    *doubted, dropped = lab.said
+    assert len(doubted) == 2
+    assert all("behind the last recorded run: this run is not recorded" in line for line in doubted)
+    assert "dropped" in dropped
+    lab.run(20)
+    assert [run for (run,) in lab.rows("SELECT at FROM runs")] == [
+        int((READ_AT + timedelta(minutes=minute)).timestamp()) for minute in (0, 15, 20)
+    ]
+
+
 def test_what_a_clock_ahead_recorded_is_dropped_here_too(lab: Past) -> None:
     for minute in range(0, 130, 5):
         lab.run(minute, *(["b"] if minute >= 100 else []))

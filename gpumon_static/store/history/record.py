@@ -28,6 +28,7 @@ from gpumon_static.store.history.rollups import DAY, prune
 from gpumon_static.store.history.supply_count import SupplyNaming
 from gpumon_static.store.memory import no_search_for_cycles
 from gpumon_static.text import Say
+from gpumon_static.times import LAST_TIME
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
@@ -81,7 +82,9 @@ def newest_runs(config: Config, most: int) -> list[datetime]:
         return []
     try:
         with reading(config.history_path) as connection:
-            newest = connection.execute("SELECT at FROM runs ORDER BY at DESC LIMIT ?", (most,))
+            newest = connection.execute(
+                "SELECT min(at, ?) FROM runs WHERE at > 0 ORDER BY at DESC LIMIT ?", (LAST_TIME, most)
+            )
             return [datetime.fromtimestamp(at, UTC) for (at,) in newest]
     except HistoryError:
         return []

@@ -19,7 +19,7 @@ from gpumon_static.store.history.moving.copies import backup, name_before
 from gpumon_static.store.history.observed import DOWN, MISSED, TAKEN
 from gpumon_static.store.history.rollups import DAY, HOUR, forget_from
 from gpumon_static.text import count
-from gpumon_static.times import utc_text_of
+from gpumon_static.times import LAST_TIME, utc_text_of
 
 
 class _Span(NamedTuple):
@@ -63,7 +63,7 @@ def drop_after(path: Path, at: int, now: datetime, interval_s: int) -> Dropped |
         (runs,) = connection.execute("SELECT count(*) FROM runs WHERE at >= ?", (hour * HOUR,)).fetchone()
         forget_from(connection, hour)
         _rewind(connection, hour * HOUR, interval_s)
-    return Dropped(runs, hour * HOUR, copy)
+    return Dropped(runs, min(hour * HOUR, LAST_TIME), copy)
 
 
 def _first_hour_after(connection: sqlite3.Connection, at: int) -> int | None:
