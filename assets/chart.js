@@ -4,6 +4,7 @@ gpumon.chart = (() => {
   const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   const NS = "http://www.w3.org/2000/svg";
   const DAY = 86400;
+  const LABEL = 52; // wide, with a little room beside it
 
   // A letter is a level from 0 to top; a space, or nothing, is a gap; a number before ~ is as many spaces.
   function decode(written, count, top) {
@@ -31,7 +32,7 @@ gpumon.chart = (() => {
     return step < DAY ? `${date(time)}, ${clock(time)}` : `${date(time)} ${time.getFullYear()}`;
   }
 
-  // Round times of day, days or months, in the reader's zone.
+  // Round times of day, days or months, in the reader's zone. `width`: of all points together.
   function ticks(first, step, count, width) {
     const [start, end] = [first * step, (first + count) * step];
     const found = [];
@@ -46,14 +47,14 @@ gpumon.chart = (() => {
       else time.setMonth(time.getMonth() + 2);
       return time / 1000 < end;
     };
-    // Few enough that they do not run into each other.
-    const room = width / 52;
     while (isNext()) {
       const text = end - start <= 1.5 * DAY ? clock(time) : end - start <= 60 * DAY ? date(time)
         : time.toLocaleDateString("en-GB", { month: "short" });
       found.push([(time / 1000 - start) / (end - start), text]);
     }
-    const every = Math.ceil(found.length / room);
+    // Few enough that they do not run into each other.
+    const apart = found.length > 1 ? (found[1][0] - found[0][0]) * width : LABEL;
+    const every = Math.ceil(LABEL / apart);
     return found.filter((_, place) => place % every === 0);
   }
 
@@ -88,7 +89,7 @@ gpumon.chart = (() => {
       text.append(`${Math.round(value)}${mark === steps && unit ? ` ${unit}` : ""}`);
       picture.append(text);
     }
-    for (const [share, text] of ticks(first, step, count, width)) {
+    for (const [share, text] of ticks(first, step, count, width - left - right)) {
       const at = left + share * (width - left - right);
       picture.append(svg("line", { class: "tick", x1: at, x2: at, y1: height - bottom, y2: height - bottom + 4 }));
       if (at > left + 12 && at < width - 16) {

@@ -7,6 +7,7 @@ import re
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -484,6 +485,30 @@ def test_charts_with_a_point_per_hour_are_drawn_over_the_same_day(
     page.locator("[name=thing-range][value='7d']").check()
     expect(page.get_by_text(told)).to_have_count(0)
     assert opened.problems == []
+
+
+LABELS = """charts => charts.map((chart) => [...chart.querySelectorAll(".axis.middle")]
+  .map((label) => label.getBoundingClientRect()).map((box) => [box.left, box.right]))"""
+
+
+@pytest.mark.parametrize("most", [0, 400])
+@pytest.mark.parametrize("width", [390, 1360])
+def test_times_below_a_chart_do_not_run_into_each_other(
+    lab: Lab, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, most: int, width: int
+) -> None:
+    monkeypatch.setattr(pools, "MOST_IN_DETAIL", most)
+    there = reading("node1", [busy_gpu(0)], machine=Machine(64, 12.0, 9.0, 8.0, 524288.0, 262144.0))
+    minutes = range(0, 31 * 24 * 60, 12 * 60)
+    runs(lab, minutes, there)
+    html, now = render_page(page_at(lab, minutes[-1], there)), START + timedelta(minutes=minutes[-1])
+    page = open_page(html, at=now, timezone_id="UTC", viewport={"width": width, "height": 900}).page
+    page.goto(f"{page.url}#host/node1")
+    for range_ in ("24h", "7d", "30d"):
+        page.locator(f"[name=thing-range][value='{range_}']").check()
+        charts = page.locator(".panel-charts svg").evaluate_all(LABELS)
+        assert charts
+        for labels in charts:
+            assert all(one[1] < two[0] for one, two in pairwise(labels)), range_
 
 
 def test_a_picture_of_the_whole_of_supply_has_its_charts(lab: Lab, open_page: OpenPage) -> None:
