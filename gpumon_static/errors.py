@@ -10,10 +10,18 @@ HostError                 one host could not be read: becomes that host's row, n
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpumon_static.command import Command
     from gpumon_static.model import Status
+
+THEN = ", then"
+"""Before the command in an error: `, then: COMMAND`, or `, then as gpumon: COMMAND`."""
 
 
 class GpumonError(Exception):
@@ -49,11 +57,34 @@ class AlreadyRunning(GpumonError):
     exit_code = 75
 
 
+class Cause(Enum):
+    """What a status leaves open, and other advice follows from."""
+
+    NO_LOGIN_SHELL = auto()
+    """The account's shell is nologin."""
+    NO_COMMON_ALGORITHM = auto()
+    """paramiko and the host's sshd have none."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A login that was refused."""
+
+    user: str
+    offers: frozenset[str] = frozenset()
+    """The ways to log in that the host offers, by their names in RFC 4252; empty: not known."""
+    key: str = ""
+    """The public key that was tried, as a line of authorized_keys has it; empty: there is none."""
+    key_file: Path | None = None
+    """The private key, where it is a file."""
+    has_certificate: bool = False
+
+
 class HostError(Exception):
     """Why one host could not be read: a status of the contract and one clear line.
 
     `fix`: the command that fixes it, where there is one. `jump`: the jump host that failed, where it was one.
-    `vendor`: whose GPUs could not be read, where it came so far.
+    `vendor`: whose GPUs could not be read, if known. `refusal`: of a login.
     """
 
     def __init__(
@@ -61,18 +92,25 @@ class HostError(Exception):
         status: Status,
         told: str,
         *,
-        fix: str | None = None,
+        fix: Command | None = None,
         jump: str | None = None,
         vendor: str | None = None,
+        cause: Cause | None = None,
+        refusal: Refusal | None = None,
     ) -> None:
         self.status = status
-        self.told = told
+        # Part of it may be a text of the host, which has no command to offer.
+        self.told = told.replace(THEN, ",")
         self.fix = fix
         self.jump = jump
         self.vendor = vendor
+        self.cause = cause
+        self.refusal = refusal
         super().__init__(f"{status}: {self.reason}")
 
     @property
     def reason(self) -> str:
         """The whole line."""
-        return f"{self.told}, then: {self.fix}" if self.fix else self.told
+        if not self.fix:
+            return self.told
+        return f"{self.told}{THEN}{f' {self.fix.who}' if self.fix.user else ''}: {self.fix}"

@@ -1,10 +1,14 @@
-"""Write files in one step, so that half of one is never seen; create files for the collector only."""
+"""Write files in one step, so that half of one is never seen; open files only, and never wait for one.
+
+What stands in the place of a file of ours may be a pipe, which keeps its reader waiting, or a link to itself.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+import pwd
 import secrets
 import stat
 import time
@@ -12,6 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from gpumon_static.errors import GpumonError
 
@@ -27,6 +32,46 @@ PRIVATE_BITS = 0o640
 
 Content = str | bytes | Iterable[str]
 """Of a file; of a large one in pieces."""
+
+
+def owner_of(path: Path) -> str:
+    """The user whose file it is; of one that does not exist, the directory's in which it will be."""
+    for there in (path, *path.absolute().parents):
+        with suppress(OSError):
+            owner = there.stat().st_uid
+            try:
+                return pwd.getpwuid(owner).pw_name
+            except KeyError:
+                return str(owner)
+    return "root"
+
+
+class NotAFile(OSError):
+    """A pipe, a directory, a device or a link to itself in the place of a file."""
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file of ours to read it; raises `NotAFile` for anything else, without waiting for it."""
+    return os.fdopen(_opened(path, os.O_RDONLY), "rb")
+
+
+def read_file(path: Path, most: int = -1) -> bytes:
+    """The content, up to so many bytes. Raises as `open_file`."""
+    with open_file(path) as file:
+        return file.read(most)
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise NotAFile(error.errno, error.strerror, str(path)) from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotAFile(errno.EINVAL, "not a regular file", str(path))
+    return handle
 
 
 def write_for_web(files: Mapping[Path, Content]) -> dict[Path, str]:
@@ -78,7 +123,7 @@ def _write(files: Mapping[Path, Content], *, private: bool, with_packed: bool) -
                 temporary.unlink(missing_ok=True)
     for directory in {path.parent for path in files}:
         with _told(directory):
-            _sync_directory(directory)
+            sync_directory(directory)
     for path in staged:
         _clear_leftovers(path)
     return digests
@@ -86,7 +131,7 @@ def _write(files: Mapping[Path, Content], *, private: bool, with_packed: bool) -
 
 def _has(path: Path, content: bytes) -> bool:
     try:
-        return path.read_bytes() == content
+        return read_file(path) == content
     except OSError:
         return False
 
@@ -110,7 +155,7 @@ def _chunks(content: Content) -> Iterator[bytes]:
 def _gzipped(path: Path, level: int) -> Iterator[bytes]:
     """The same bytes for the same content: no name and no time in it."""
     packer = zlib.compressobj(level, zlib.DEFLATED, GZIP)
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while chunk := file.read(CHUNK):
             yield packer.compress(chunk)
     yield packer.flush()
@@ -123,19 +168,33 @@ def make_directory(directory: Path, *, private: bool) -> None:
     """
     missing = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
     try:
-        directory.mkdir(mode=0o700 if private else 0o755, parents=True, exist_ok=True)
-    except FileExistsError:
-        raise NotADirectoryError(errno.ENOTDIR, f"{directory} is not a directory") from None
+        # One by one: with `parents`, those above would be as the umask has it.
+        for path in reversed(missing):
+            path.mkdir(mode=0o700 if private else 0o755, exist_ok=True)
+        directory.mkdir(exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        blocker = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+        raise NotADirectoryError(errno.ENOTDIR, f"{blocker} is not a directory") from None
     for path in reversed(missing) if os.geteuid() == 0 else ():
         owner = path.absolute().parent.stat()
         if owner.st_uid != 0:
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
+def share_as_directory(handle: int, path: Path) -> None:
+    """Let the group read a new file or folder where it, and nobody else, may read the directory around it."""
+    around, own = path.parent.stat(), os.fstat(handle)
+    if around.st_mode & 0o044 != 0o040:
+        return
+    with suppress(PermissionError):
+        os.fchown(handle, -1, around.st_gid)
+        os.fchmod(handle, stat.S_IMODE(own.st_mode) | (0o050 if stat.S_ISDIR(own.st_mode) else 0o040))
+
+
 def open_private(path: Path, flags: int) -> int:
     """Open a file of the collector's, which is made for its owner only. Never through a symbolic link."""
     make_directory(path.parent, private=True)
-    handle = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    handle = _opened(path, flags | os.O_CREAT | os.O_NOFOLLOW)
     give_to_owner_of_directory(handle, path)
     return handle
 
@@ -217,7 +276,7 @@ def _clear_leftovers(path: Path) -> None:
                 leftover.unlink()
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Flush the directory: only then does the rename survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

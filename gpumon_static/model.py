@@ -1,4 +1,4 @@
-"""What a host reported, as frozen records. Imports nothing of ours.
+"""What a host reported, as frozen records. Imports nothing of ours but facts.py, which declares their fields.
 
 `None` always means "not known": the host reported `N/A`, or the value was missing. It never means zero.
 Texts are single lines without control characters and never empty, and numbers are in the range of their unit:
@@ -8,9 +8,29 @@ collect/gate.py ensures that.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+
+from gpumon_static.facts import (
+    CENTURY_S,
+    DISK,
+    INDEX,
+    LOAD,
+    MEMORY,
+    PCIE,
+    PERCENT,
+    PID,
+    POWER,
+    RAM,
+    SWAP,
+    TEMPERATURE,
+    Range,
+    fact,
+)
+
+MIB = 2**20
+"""Bytes."""
 
 
 class Status(StrEnum):
@@ -65,28 +85,60 @@ GONE = "gone"
 class Fault(_Record):
     """Something that is wrong with a GPU: the name of a rule in rules.py, and what was seen."""
 
-    rule: str
-    detail: str | None = None
+    rule: str = fact(MISSING, "name of the health rule")
+    detail: str | None = fact(None, "what was seen", longest=120, only_names=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Process(_Record):
-    pid: int
-    type: str | None = None
-    """nvidia-smi's letters: C compute, G graphics, C+G, M and M+C for MPS."""
-    name: str | None = None
-    memory_mib: float | None = None
-    user: str | None = None
-    uid: int | None = None
-    elapsed_s: int | None = None
-    state: str | None = None
-    """The state letters of ps, or `GONE`."""
-    job: str | None = None
-    """What started it: `slurm:12345`, `docker:3f2a...`, `podman:...`, `pod:...`."""
-    command_line: str | None = None
-    """Only where the config asks for it."""
-    compute_units: int | None = None
-    """Of the GPU, in use by it at this moment, where the driver counts them."""
+    pid: int = fact(MISSING, "process id", PID, csv=("pid", 19))
+    type: str | None = fact(
+        None,
+        "letters of nvidia-smi: `C` compute, `G` graphics, `C+G` both, `M` and `M+C` MPS",
+        longest=8,
+        csv=("process_type", 20),
+    )
+    name: str | None = fact(
+        None, "name of the program, without directory and arguments", longest=200, csv=("process_name", 21)
+    )
+    memory_mib: float | None = fact(None, "GPU memory of the process", MEMORY, csv=("process_memory_mib", 22))
+    user: str | None = fact(
+        None, "login of the owner, or what the page shows for it", longest=64, csv=("user", 23)
+    )
+    uid: int | None = fact(
+        None, "numeric user id of the owner", Range(0, 2**32 - 1, "uid"), csv=("uid", 26), only_names=True
+    )
+    elapsed_s: int | None = fact(
+        None, "time since the process started", Range(0, CENTURY_S, "run time", "s"), csv=("elapsed_s", 24)
+    )
+    state: str | None = fact(
+        None,
+        "state letters of ps, or `gone` for a process that has ended",
+        longest=16,
+        csv=("process_state", 27),
+    )
+    job: str | None = fact(
+        None,
+        "what started it: `slurm:8841`, `docker:3f2a90c3e7d5`, `podman:...`, `pod:...`",
+        longest=96,
+        csv=("job", 25),
+        only_names=True,
+    )
+    command_line: str | None = fact(
+        None,
+        "with arguments; only with `fetch.command_lines`",
+        longest=200,
+        csv=("command_line", 45),
+        in_json=False,
+        only_names=True,
+    )
+    compute_units: int | None = fact(
+        None,
+        "compute units that it uses at this moment, where they are counted",
+        Range(0, 1_000_000, "compute units"),
+        csv=("compute_units", 56),
+        in_json=False,
+    )
 
     @property
     def is_graphics_only(self) -> bool:
@@ -97,13 +149,33 @@ class Process(_Record):
 class MigDevice(_Record):
     """One slice of a GPU in MIG mode."""
 
-    index: int
-    gpu_instance: int | None = None
-    compute_instance: int | None = None
-    uuid: str | None = None
-    profile: str | None = None
-    memory_used_mib: float | None = None
-    memory_total_mib: float | None = None
+    index: int = fact(MISSING, "index of the slice on its GPU", INDEX, csv=("mig_device", 18))
+    gpu_instance: int | None = fact(
+        None, "its GPU instance", Range(0, 1023, "GPU instance"), csv=("mig_gpu_instance", 33)
+    )
+    compute_instance: int | None = fact(
+        None, "its compute instance", Range(0, 1023, "compute instance"), csv=("mig_compute_instance", 34)
+    )
+    uuid: str | None = fact(
+        None, "UUID of the slice, which `CUDA_VISIBLE_DEVICES` takes", longest=96, csv=("mig_uuid", 31)
+    )
+    profile: str | None = fact(
+        None, "profile of the slice, e.g. `3g.40gb`", longest=48, csv=("mig_profile", 32)
+    )
+    memory_used_mib: float | None = fact(
+        None,
+        "memory in use of the MIG slice",
+        MEMORY,
+        csv=("mig_memory_used_mib", 35),
+        gauge=("gpumon_slice_memory_used_bytes", MIB),
+    )
+    memory_total_mib: float | None = fact(
+        None,
+        "memory of the MIG slice",
+        MEMORY,
+        csv=("mig_memory_total_mib", 36),
+        gauge=("gpumon_slice_memory_total_bytes", MIB),
+    )
     processes: tuple[Process, ...] = ()
 
 
@@ -119,17 +191,28 @@ class Allocated(StrEnum):
 class Allocation(_Record):
     """What Slurm reports of a GPU; all None where no Slurm manages its host."""
 
-    allocated: Allocated | None = None
-    job: str | None = None
-    """Its id, without the step: `12345`."""
-    job_name: str | None = None
-    """Only where the config asks for it."""
-    user: str | None = None
-    started_at: datetime | None = None
-    ends_at: datetime | None = None
-    """At the latest, from its time limit."""
-    partition: str | None = None
-    account: str | None = None
+    allocated: Allocated | None = fact(
+        None,
+        "whether a job has the GPU: `yes`, `no`, `unknown`; empty: no Slurm",
+        csv=("slurm_allocated", 62),
+    )
+    job: str | None = fact(
+        None, "id of that job, without the step", longest=24, csv=("slurm_job", 63), only_names=True
+    )
+    job_name: str | None = fact(
+        None, "its name; only with `slurm.job_names`", longest=96, csv=("slurm_job_name", 64), only_names=True
+    )
+    user: str | None = fact(
+        None, "login of its owner, or what the page shows for it", longest=64, csv=("slurm_user", 65)
+    )
+    started_at: datetime | None = fact(None, "when it started; UTC, ISO 8601", csv=("slurm_started_at", 66))
+    ends_at: datetime | None = fact(
+        None, "when it ends at the latest, by its time limit; UTC", csv=("slurm_ends_at", 67)
+    )
+    partition: str | None = fact(
+        None, "its partition", longest=64, csv=("slurm_partition", 71), only_names=True
+    )
+    account: str | None = fact(None, "its account", longest=64, csv=("slurm_account", 72), only_names=True)
 
 
 NOT_ALLOCATED = Allocation()
@@ -137,36 +220,116 @@ NOT_ALLOCATED = Allocation()
 
 @dataclass(frozen=True, slots=True)
 class Gpu(_Record):
-    index: int
-    uuid: str | None = None
-    name: str | None = None
-    bus_id: str | None = None
-    utilization: float | None = None
-    """Percent of the time in which a kernel ran."""
-    memory_used_mib: float | None = None
-    memory_total_mib: float | None = None
-    temperature_c: float | None = None
-    fan_percent: float | None = None
-    power_w: float | None = None
-    power_limit_w: float | None = None
-    mig_mode: bool = False
+    index: int = fact(
+        MISSING,
+        "index of nvidia-smi, CUDA's with `CUDA_DEVICE_ORDER=PCI_BUS_ID`; GPUs of other vendors are counted"
+        " on from there",
+        INDEX,
+        csv=("gpu_index", 8),
+    )
+    uuid: str | None = fact(None, "UUID of the GPU", longest=96, csv=("gpu_uuid", 9))
+    name: str | None = fact(None, "full name of the GPU", longest=96, csv=("gpu_name", 10))
+    bus_id: str | None = fact(None, "PCI bus id", longest=48, csv=("gpu_bus_id", 28))
+    utilization: float | None = fact(
+        None,
+        "share of the time in which a kernel ran",
+        PERCENT,
+        csv=("gpu_utilization", 11),
+        gauge=("gpumon_gpu_utilization_ratio", 0.01),
+    )
+    memory_used_mib: float | None = fact(
+        None,
+        "GPU memory in use",
+        MEMORY,
+        csv=("gpu_memory_used_mib", 12),
+        gauge=("gpumon_gpu_memory_used_bytes", MIB),
+    )
+    memory_total_mib: float | None = fact(
+        None,
+        "GPU memory",
+        MEMORY,
+        csv=("gpu_memory_total_mib", 13),
+        gauge=("gpumon_gpu_memory_total_bytes", MIB),
+    )
+    temperature_c: float | None = fact(
+        None,
+        "temperature of the GPU",
+        TEMPERATURE,
+        csv=("gpu_temperature_c", 14),
+        gauge=("gpumon_gpu_temperature_celsius", 1),
+    )
+    # NVML: "may exceed 100% in certain cases".
+    fan_percent: float | None = fact(
+        None,
+        "fan speed, of its maximum",
+        Range(0, 200, "fan", "%"),
+        csv=("gpu_fan_percent", 15),
+        gauge=("gpumon_gpu_fan_speed_ratio", 0.01),
+    )
+    power_w: float | None = fact(
+        None, "power draw", POWER, csv=("gpu_power_w", 16), gauge=("gpumon_gpu_power_watts", 1)
+    )
+    power_limit_w: float | None = fact(
+        None, "power limit", POWER, csv=("gpu_power_limit_w", 17), gauge=("gpumon_gpu_power_limit_watts", 1)
+    )
+    mig_mode: bool = fact(False, "whether MIG is on", csv=("gpu_mig_mode", 29))
     slices: tuple[MigDevice, ...] = ()
     processes: tuple[Process, ...] = ()
     """Those of the whole GPU; the ones in a slice are in `slices`."""
-    processes_known: bool = True
-    """False where nvidia-smi gives no list (`N/A`), which is not the same as an empty one."""
-    faults: tuple[Fault, ...] = ()
-    vendor: str = "nvidia"
+    processes_known: bool = fact(
+        True,
+        "whether the driver gives a list of processes, which may be empty",
+        csv=("gpu_processes_known", 30),
+        in_json=False,
+    )
+    faults: tuple[Fault, ...] = fact(
+        (), "`rule: what was seen; rule: ...`; a `;` inside is `\\;`", csv=("gpu_faults", 44)
+    )
+    vendor: str = fact("nvidia", "`nvidia` or `amd`", longest=16, csv=("gpu_vendor", 52))
     """A name of bounds/vendors.py. Files of release 0.1.0 have none."""
-    device: str | None = None
-    """The vendor's own number of it, where that is not `index`; of a card in partitions, `0,1,2,3`."""
-    memory_shared: bool = False
-    """Its memory is the CPU's RAM: what is in use of it is the whole host's."""
-    utilization_sticks: bool = False
-    """Its utilization may stay at 100 % while a process that does nothing holds it."""
+    device: str | None = fact(
+        None,
+        "what `HIP_VISIBLE_DEVICES` takes, where that is not the index; of a card in partitions, `0,1,2,3`",
+        longest=300,
+        csv=("gpu_device", 53),
+        in_json=False,
+    )
+    memory_shared: bool = fact(
+        False,
+        "whether its memory is the CPU's RAM: what is in use of it is the whole host's",
+        csv=("gpu_memory_shared", 54),
+    )
+    utilization_sticks: bool = fact(
+        False,
+        "whether its utilization may stay at 100 % while a process that does nothing holds it",
+        csv=("gpu_utilization_sticks", 55),
+        in_json=False,
+    )
     allocation: Allocation = NOT_ALLOCATED
-    temperature_limit_c: float | None = None
-    """Where it slows down."""
+    temperature_limit_c: float | None = fact(
+        None, "temperature at which it slows down", TEMPERATURE, csv=("gpu_temperature_limit_c", 68)
+    )
+    clock_sm_mhz: float | None = fact(
+        None, "clock of its processors", Range(0, 10_000, "clock", "MHz"), csv=("gpu_clock_sm_mhz", 73)
+    )
+    performance_state: str | None = fact(
+        None,
+        "NVIDIA's performance state, from `P0`, the fastest, to `P15`",
+        longest=8,
+        csv=("gpu_performance_state", 74),
+    )
+    pcie_generation: int | None = fact(
+        None,
+        "generation of PCIe that its link has now; at rest it may be lower",
+        PCIE,
+        csv=("gpu_pcie_generation", 75),
+    )
+    pcie_generation_max: int | None = fact(
+        None, "generation that card and host are capable of", PCIE, csv=("gpu_pcie_generation_max", 76)
+    )
+    serial: str | None = fact(
+        None, "serial number of the board", longest=48, csv=("gpu_serial", 77), only_names=True
+    )
 
     @property
     def all_processes(self) -> tuple[Process, ...]:
@@ -187,42 +350,108 @@ class Gpu(_Record):
 
 @dataclass(frozen=True, slots=True)
 class Disk(_Record):
-    mount: str
-    used_mib: float | None = None
-    total_mib: float | None = None
-    spins: bool | None = None
+    mount: str = fact(MISSING, "mount point", longest=64)
+    used_mib: float | None = fact(
+        None, "disk space in use", DISK, gauge=("gpumon_host_filesystem_used_bytes", MIB)
+    )
+    total_mib: float | None = fact(None, "disk space", DISK, gauge=("gpumon_host_filesystem_size_bytes", MIB))
+    spins: bool | None = fact(None, "whether it is a hard disk")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine(_Record):
     """The host around the GPUs: CPU, RAM, disks."""
 
-    cpu_count: int | None = None
-    load_1m: float | None = None
-    load_5m: float | None = None
-    load_15m: float | None = None
-    ram_total_mib: float | None = None
-    ram_used_mib: float | None = None
-    cpu_utilization: float | None = None
-    """Percent of all cores, while the host was asked."""
-    swap_total_mib: float | None = None
-    swap_used_mib: float | None = None
-    uptime_s: int | None = None
-    disks: tuple[Disk, ...] = ()
+    cpu_count: int | None = fact(
+        None,
+        "CPUs of the host",
+        Range(1, 65_536, "CPU count"),
+        csv=("cpu_count", 38),
+        gauge=("gpumon_host_cpus", 1),
+    )
+    load_1m: float | None = fact(
+        None,
+        "load average over 1 minute",
+        LOAD,
+        csv=("load_1m", 39),
+        gauge=("gpumon_host_load1", 1),
+        decimals=1,
+    )
+    load_5m: float | None = fact(
+        None,
+        "load average over 5 minutes",
+        LOAD,
+        csv=("load_5m", 40),
+        gauge=("gpumon_host_load5", 1),
+        decimals=1,
+    )
+    load_15m: float | None = fact(
+        None,
+        "load average over 15 minutes",
+        LOAD,
+        csv=("load_15m", 41),
+        gauge=("gpumon_host_load15", 1),
+        decimals=1,
+    )
+    ram_total_mib: float | None = fact(
+        None, "RAM of the host", RAM, csv=("ram_total_mib", 43), gauge=("gpumon_host_memory_total_bytes", MIB)
+    )
+    ram_used_mib: float | None = fact(
+        None, "RAM in use", RAM, csv=("ram_used_mib", 42), gauge=("gpumon_host_memory_used_bytes", MIB)
+    )
+    cpu_utilization: float | None = fact(
+        None,
+        "CPU time in use, of all CPUs, while the host was read",
+        Range(0, 100, "CPU utilization", "%"),
+        csv=("cpu_utilization", 46),
+        gauge=("gpumon_host_cpu_utilization_ratio", 0.01),
+    )
+    swap_total_mib: float | None = fact(
+        None,
+        "swap of the host",
+        SWAP,
+        csv=("swap_total_mib", 48),
+        gauge=("gpumon_host_swap_total_bytes", MIB),
+    )
+    swap_used_mib: float | None = fact(
+        None, "swap in use", SWAP, csv=("swap_used_mib", 47), gauge=("gpumon_host_swap_used_bytes", MIB)
+    )
+    uptime_s: int | None = fact(
+        None,
+        "time since the host was booted",
+        Range(0, CENTURY_S, "uptime", "s"),
+        csv=("uptime_s", 49),
+        gauge=("gpumon_host_uptime_seconds", 1),
+    )
+    disks: tuple[Disk, ...] = fact(
+        (),
+        "`/ 59799/467850 ssd; /data 7340032/9000000 hdd`: MiB used/total; `-` is not known",
+        csv=("disks", 50),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState(_Record):
     """What Slurm reports of a host; all None where no Slurm manages it."""
 
-    node: str | None = None
-    """Slurm's name of the host."""
-    state: str | None = None
-    """`IDLE+DRAIN`, as Slurm writes it."""
-    reason: str | None = None
-    takes_jobs: bool | None = None
-    kind: str | None = None
-    """Slurm's name of its GPUs, where all are of one kind."""
+    node: str | None = fact(
+        None,
+        "Slurm's name of the host; empty: no Slurm was asked, or knows it",
+        longest=64,
+        csv=("slurm_node", 57),
+    )
+    state: str | None = fact(
+        None, "state of the node, as Slurm writes it: `MIXED+DRAIN`", longest=96, csv=("slurm_state", 58)
+    )
+    reason: str | None = fact(
+        None, "Slurm's reason for that state", longest=200, csv=("slurm_reason", 59), only_names=True
+    )
+    takes_jobs: bool | None = fact(
+        None, "whether Slurm starts jobs of everybody there", csv=("slurm_takes_jobs", 60)
+    )
+    kind: str | None = fact(
+        None, "Slurm's name of its GPUs, where all are of one kind", longest=48, csv=("slurm_kind", 61)
+    )
 
 
 NO_NODE = NodeState()
@@ -233,13 +462,13 @@ class SlurmNode(_Record):
     """A node with GPUs, as `scontrol show node` prints it."""
 
     name: str
-    host_name: str | None = None
-    state: str | None = None
-    reason: str | None = None
+    host_name: str | None = fact(None, longest=255)
+    state: str | None = fact(None, longest=96)
+    reason: str | None = fact(None, longest=200)
     takes_jobs: bool | None = None
-    kind: str | None = None
+    kind: str | None = fact(None, longest=48)
     """As in `NodeState`."""
-    gpus_used: int | None = None
+    gpus_used: int | None = fact(None, within=Range(0, 1024, "GPUs in use"))
     used: tuple[int, ...] | None = None
     """Slurm's numbers of the GPUs that jobs have; None where it does not report them."""
     is_shared: bool = False
@@ -264,31 +493,30 @@ class SlurmJob(_Record):
     """A job that holds GPUs."""
 
     id: str
-    user: str | None = None
-    name: str | None = None
+    user: str | None = fact(None, longest=64)
+    name: str | None = fact(None, longest=96)
     started_at: datetime | None = None
     ends_at: datetime | None = None
     gpus: tuple[JobGpus, ...] = ()
-    partition: str | None = None
-    account: str | None = None
+    partition: str | None = fact(None, longest=64)
+    account: str | None = fact(None, longest=64)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting(_Record):
     """Jobs that wait for GPUs of one kind."""
 
-    kind: str | None
-    """Slurm's name of it; None for any."""
-    gpus: int
-    jobs: int
-    oldest_at: datetime | None = None
+    kind: str | None = fact(MISSING, "Slurm's name of the GPUs; null: any", longest=48)
+    gpus: int = fact(MISSING, "GPUs that are waited for")
+    jobs: int = fact(MISSING, "jobs that wait")
+    oldest_at: datetime | None = fact(None, "when the oldest of them was submitted, UTC")
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmAnswer(_Record):
     """What one Slurm reports of its whole cluster."""
 
-    version: str | None = None
+    version: str | None = fact(None, longest=48)
     nodes: tuple[SlurmNode, ...] = ()
     """Those with GPUs."""
     jobs: tuple[SlurmJob, ...] = ()
@@ -299,26 +527,55 @@ class SlurmAnswer(_Record):
 class HostReading(_Record):
     """Exactly one per configured host and run, whether it answered or not."""
 
-    host: str
-    fetched_at: datetime
-    status: Status = Status.OK
-    error: str | None = None
-    fetch_seconds: float | None = None
-    driver_version: str | None = None
-    cuda_version: str | None = None
+    host: str = fact(MISSING, "name, as in the config, without user and port", csv=("host", 2), in_json=False)
+    fetched_at: datetime = fact(MISSING, "when the host was read; UTC, ISO 8601", csv=("fetched_at", 1))
+    status: Status = fact(Status.OK, "`ok`, or why there is no reading", csv=("status", 3))
+    # An error may end in the command that fixes it, with a host key in it.
+    error: str | None = fact(None, "one line that explains the status", longest=2000, csv=("error", 4))
+    fetch_seconds: float | None = fact(
+        None,
+        "how long reading the host took",
+        Range(0, CENTURY_S, "fetch time", "s"),
+        csv=("fetch_seconds", 5),
+        gauge=("gpumon_host_fetch_duration_seconds", 1),
+        decimals=1,
+    )
+    driver_version: str | None = fact(None, "version of the driver", longest=48, csv=("driver_version", 6))
+    cuda_version: str | None = fact(
+        None, "highest CUDA version that the driver supports", longest=48, csv=("cuda_version", 7)
+    )
     gpus: tuple[Gpu, ...] = ()
     machine: Machine = field(default_factory=Machine)
-    warning: str | None = None
-    """What nvidia-smi printed beside good data, such as a corrupt infoROM."""
-    note: str | None = None
-    """How the reading was made, where that is unusual, and what the gate left out of it. Not a fault."""
+    warning: str | None = fact(
+        None,
+        "warning that nvidia-smi printed beside good data, such as a corrupt infoROM",
+        longest=200,
+        csv=("warning", 37),
+        in_json=False,
+    )
+    note: str | None = fact(
+        None,
+        "how the reading was made, e.g. what was out of range and left out",
+        longest=300,
+        csv=("note", 51),
+        in_json=False,
+        only_names=True,
+    )
     node: NodeState = NO_NODE
     slurm: SlurmAnswer | None = None
     """Only of a host that was asked for its Slurm, and for nothing else."""
-    probe_version: int | None = None
-    """Of the script that ran there, which may be an installed one."""
-    clock_offset_s: int | None = None
-    """Its clock less ours when its answer was there: positive is ahead."""
+    probe_version: int | None = fact(
+        None,
+        "version of the probe that ran there, which may be an installed one",
+        Range(0, 999_999_999, "probe version"),
+        csv=("probe_version", 69),
+    )
+    clock_offset_s: int | None = fact(
+        None,
+        "how far its clock is ahead of the collector's, below 0 behind it",
+        Range(-CENTURY_S, CENTURY_S, "clock", "s"),
+        csv=("clock_offset_s", 70),
+    )
 
     @property
     def ok(self) -> bool:

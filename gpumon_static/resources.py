@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import shutil
 import sys
 from pathlib import Path
+
+from gpumon_static.command import Command
 
 PROGRAM = "gpumon-static"
 _PACKAGE = Path(__file__).parent
@@ -25,9 +25,9 @@ def own_program() -> Path:
     return beside if beside.exists() or not found else Path(found)
 
 
-def own_command() -> str:
-    """The command as its user can type it here: its name where the shell finds it, else its path."""
-    program, found = own_program(), shutil.which(PROGRAM)
-    if found and Path(found).resolve() == program.resolve():
-        return PROGRAM
-    return shlex.quote(os.path.relpath(program) if program.is_relative_to(Path.cwd()) else str(program))
+def own_command(*words: object) -> Command:
+    """The command as anybody can paste it, in any directory: our program by its path."""
+    program = own_program()
+    if program.exists():
+        return Command.of(program.absolute(), *words)
+    return Command.of(sys.executable, "-m", __package__, *words)

@@ -42,6 +42,8 @@ class Rule:
         return f"{self.meaning} {self.action}"
 
 
+ACKNOWLEDGED, ACKNOWLEDGED_UNUSABLE = "acknowledged", "acknowledged-unusable"
+"""In the place of a fault that an admin knows of."""
 RULES = {
     rule.name: rule
     for rule in (
@@ -199,6 +201,23 @@ RULES = {
             "the driver is not the one that most hosts of the `group` have",
             Severity.NOTICE,
         ),
+        Rule(
+            ACKNOWLEDGED,
+            "acknowledged",
+            "A fault that the config acknowledges for this host: no event, no alert, and no mark.",
+            "It counts again after its day.",
+            "`ignore` in `[hosts.NAME]`",
+            Severity.NOTICE,
+        ),
+        Rule(
+            ACKNOWLEDGED_UNUSABLE,
+            "acknowledged",
+            "A fault that the config acknowledges for this host; the GPU cannot be used.",
+            "It counts again after its day.",
+            "`ignore` in `[hosts.NAME]`, of a rule that makes a GPU not usable",
+            Severity.NOTICE,
+            unusable=True,
+        ),
     )
 }
 
@@ -231,3 +250,14 @@ def action(rule: str) -> str:
 
 def is_unusable(found: Iterable[Fault]) -> bool:
     return any(fault.rule in RULES and RULES[fault.rule].unusable for fault in found)
+
+
+def acknowledged(fault: Fault, until: str) -> Fault:
+    """The notice in its place. `until`: `until 2026-12-01`, or empty."""
+    rule = ACKNOWLEDGED_UNUSABLE if is_unusable([fault]) else ACKNOWLEDGED
+    known = f"{word(fault.rule)} {until}".strip()
+    return Fault(rule, f"{known}: {fault.detail}" if fault.detail else known)
+
+
+def is_acknowledged(fault: Fault) -> bool:
+    return fault.rule in (ACKNOWLEDGED, ACKNOWLEDGED_UNUSABLE)

@@ -50,7 +50,7 @@ def parse_utc(text: str) -> datetime:
 
 
 class Age(NamedTuple):
-    """How old data is by a clock, and whether it can be true now: the one rule; assets/age.js has its twin.
+    """How old data is by a clock, and whether it can be true now: the one rule; assets/times.js has its twin.
 
     Two clocks may differ a little. What is dated further ahead than data may be old was dated by a wrong
     clock, or is read by one: nobody knows how old it is.

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from gpumon_static.bounds.tables import (
     FIRST_TIME,
     GPU_COUNT,
-    INDEX,
     LAST_TIME,
     LONGEST_NODE,
     MOST_DISKS,
@@ -31,11 +30,11 @@ from gpumon_static.bounds.tables import (
     MOST_SLICES,
     MOST_SLICES_PER_GPU,
     NUMBERS,
-    PID,
     TEXTS,
     TIMES,
     WANTED,
 )
+from gpumon_static.facts import INDEX, PID
 from gpumon_static.model import (
     Allocation,
     Disk,
@@ -52,15 +51,15 @@ from gpumon_static.model import (
     SlurmNode,
     Waiting,
 )
-from gpumon_static.text import count, one_line
+from gpumon_static.text import DEVICE, count, one_line
 
 MOST_EXAMPLES = 3
 _NODE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{LONGEST_NODE - 1}}}")
 _JOB = re.compile(r"[0-9]{1,20}")
 _RULE = re.compile(r"[a-z][a-z0-9-]{0,39}")
-_PLURALS = {"process": "processes"}
-_AS_IT_IS = {"uuid"}
-"""Scripts and shells use it: a text that is not clean, too long or has a blank in it becomes unknown."""
+_PLURALS = {"process": "processes", "node of a job": "nodes of a job"}
+_FORMS = {"uuid": DEVICE}
+"""Scripts, shells and a button that copies use it: a text that is not of a vendor's form becomes unknown."""
 
 # As they are gone through, for millions of values.
 _NUMBERS = {
@@ -171,13 +170,13 @@ class _Bounds:
             text = getattr(given, name)
             if text is None:
                 continue
-            clean = one_line(text, longest)
-            if name in _AS_IT_IS and (clean != text or " " in text):
-                changes[name] = None
-                self._out_of_range.append(name.upper())
-            elif clean != text:
+            if name in _FORMS:
+                if len(text) > longest or not _FORMS[name].fullmatch(text):
+                    changes[name] = None
+                    self._out_of_range.append(name.upper())
+            elif (clean := one_line(text, longest)) != text:
                 changes[name] = clean
-        for name in TIMES.get(kind, ()):
+        for name in TIMES[kind]:
             at = getattr(given, name)
             if at is not None and not FIRST_TIME <= at <= LAST_TIME:
                 changes[name] = None

@@ -72,10 +72,19 @@ def path(value: Any, base: Path) -> Path:
     """Relative paths are relative to the config file, wherever the command is run."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise Wrong(f"must be a quoted path, not {shown(value)}")
+    if value.startswith("$"):
+        raise Wrong(f"{shown(value)}: variables are not replaced; write ~ for a home, or the whole path")
     try:
         return base / Path(value).expanduser()
     except RuntimeError as error:
         raise Wrong(f"{shown(value)}: {error}") from error
+
+
+def program_path(value: Any, base: Path) -> str:
+    """Of a program on the host."""
+    if not string(value, base).startswith("/") or any(ord(letter) < 32 for letter in value):
+        raise Wrong(f"must be a path that begins with a slash, not {shown(value)}")
+    return str(value)
 
 
 def path_or_none(value: Any, base: Path) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from gpumon_static.config import syntax
 from gpumon_static.config.checks import Wrong, shown, unknown_names
 from gpumon_static.config.engine import engine_problems
 from gpumon_static.config.host_sections import MOST_LETTERS, HostSettings, own_settings, unreadable_files
-from gpumon_static.config.settings import SECTIONS, Config, HostConfig, PageConfig
+from gpumon_static.config.settings import SECTIONS, Config, HostConfig, PageConfig, PathsConfig
 from gpumon_static.config.slurm import clusters, slurm_sections
 from gpumon_static.errors import ConfigError
+from gpumon_static.files import open_file
 from gpumon_static.text import clip
 
 OF_THE_SYSTEM = Path("/etc/gpumon-static/config.ini")
@@ -53,12 +55,17 @@ def usual_places() -> list[Path]:
 def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) -> Config:
     """`need_keys`: the key files must be readable too (fetch needs them, render does not).
 
-    `tolerate`: wrong values are replaced by their defaults, and of a file that does not parse `[notify]`
-    alone is read; for reporting that a run failed, perhaps by them.
+    `tolerate`: wrong values are replaced by their defaults, and of a file that does not parse as much of
+    `[notify]` as does; for reporting that a run failed, perhaps by them.
     """
     tables = _read_tables(config_path, tolerate)
     base = config_path.absolute().parent
-    problems = list(unknown_names(tables, [*SECTIONS, "hosts", "users"], "section", "[{}]"))
+    known_sections = [*SECTIONS, "hosts", "users"]
+    loose = [name for name, value in tables.items() if not _is_section(value) and name not in known_sections]
+    problems = [f"{clip(name, MOST_LETTERS)}: is in no section{_section_with(name)}" for name in loose]
+    problems += unknown_names(
+        (name for name in tables if name not in loose), known_sections, "section", "[{}]"
+    )
     sections = {
         name: _section(name, kind, tables.get(name, {}), base, problems)
         for name, kind in SECTIONS.items()
@@ -78,6 +85,7 @@ def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) 
     users = _users(tables.get("users", {}), problems)
     all_asked = (*hosts, *(cluster.asked for cluster in asked))
     problems += engine_problems(sections["fetch"], all_asked)
+    problems += _directory_problems(sections["paths"])
     # Dask workers have files of their own.
     if need_keys and sections["fetch"].engine != "dask":
         problems += unreadable_files(all_asked)
@@ -97,9 +105,21 @@ def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) 
     )
 
 
+def _directory_problems(paths: PathsConfig) -> Iterable[str]:
+    """The site's load_data.csv is on the tier of the page, and the data is for its owner only."""
+    data, site = (Path(os.path.realpath(path)) for path in (paths.data, paths.site))
+    if data == site:
+        yield f"paths.data: {data} is also paths.site; the page's load_data.csv would replace the data's"
+    elif data.is_relative_to(site):
+        yield f"paths.data: {data} is inside paths.site, {site}: the web server would show it to everybody"
+
+
 def _read_tables(config_path: Path, tolerate: bool) -> dict[str, Any]:
     try:
-        content = config_path.read_text(encoding="utf-8-sig")
+        # Under /dev: what a shell hands over, as in -c <(...).
+        given = config_path.open("rb") if config_path.is_relative_to("/dev") else open_file(config_path)
+        with TextIOWrapper(given, "utf-8-sig", "replace" if tolerate else "strict") as file:
+            content = file.read()
     except FileNotFoundError:
         hint = "no such file; `gpumon-static init` writes one, -c PATH or $GPUMON_CONFIG names another"
         raise ConfigError(config_path, [hint]) from None
@@ -121,6 +141,27 @@ def _read_tables(config_path: Path, tolerate: bool) -> dict[str, Any]:
         raise ConfigError(config_path, [str(error)]) from error
 
 
+def _is_section(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value))
+
+
+def _section_with(key_name: str) -> str:
+    """Where a key that stands before the first section belongs, if it is one of ours."""
+    name = _section_of(key_name)
+    return f"; it belongs below a line [{name}]" if name else ""
+
+
+def _section_of(key_name: str, but: str = "") -> str | None:
+    """The section that has this key; of several the first."""
+    has = ((name, {f.name for f in fields(kind)}) for name, kind in SECTIONS.items() if name != but)
+    return next((name for name, names in has if key_name in names), None)
+
+
+def _is_near(given: str, keys: Iterable[str]) -> bool:
+    """A typing error of a key that the section has."""
+    return any(given in (key[:-1], f"{key}s") for key in keys)
+
+
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     """A section as it was written; a value in its place is reported elsewhere."""
     table = tables.get(name)
@@ -133,8 +174,16 @@ def _section(name: str, kind: type, table: Any, base: Path, problems: list[str])
         problems.append(f"{name}: must be a section, [{name}], not a value")
         table = {}
     keys = {f.name: f for f in fields(kind)}
+    elsewhere = {
+        given: other
+        for given in table
+        if given not in keys and (other := _section_of(given, name)) and not _is_near(given, keys)
+    }
+    problems += [f"{name}.{given}: belongs in [{other}]" for given, other in elsewhere.items()]
     problems += unknown_names(
-        (f"{name}.{given}" for given in table), (f"{name}.{known}" for known in keys), "key"
+        (f"{name}.{given}" for given in table if given not in elsewhere),
+        (f"{name}.{known}" for known in keys),
+        "key",
     )
     values: dict[str, Any] = {}
     for key_name, f in keys.items():

@@ -38,6 +38,8 @@ class HostSettings:
             hosts[entry.name] = self.host(entry)
         endless = (host for host in hosts.values() if host.until and not host.state)
         problems += [f"hosts.{host.name}.until: needs a state, which ends then" for host in endless]
+        still = (host for host in hosts.values() if host.was in hosts)
+        problems += [f"hosts.{host.name}.was: {host.was} is still in common.hosts" for host in still]
         return tuple(hosts.values())
 
     def host(self, entry: HostEntry) -> HostConfig:
@@ -62,6 +64,7 @@ class HostSettings:
             note=own.get("note") or None,
             gpus=own.get("gpus"),
             vendor=own.get("vendor") or None,
+            nvidia_smi=own.get("nvidia_smi"),
             disks=own.get("disks", self.fetch.disks),
             command_lines=own.get("command_lines", self.fetch.command_lines),
             state=own.get("state"),
@@ -69,6 +72,8 @@ class HostSettings:
             worker=own.get("worker"),
             slurm=own.get("slurm"),
             run=own.get("run", ""),
+            ignore=own.get("ignore", ()),
+            was=own.get("was"),
         )
 
 

@@ -24,6 +24,7 @@ MOST_LETTERS = 120
 _IPV6_IN_BRACKETS = re.compile(r"^\[([0-9A-Fa-f:.]+(?:%\w+)?)\](?::(.*))?$")
 _NAME = re.compile(r"[\w.:%][\w.:%-]*")
 _RANGE = re.compile(r"\s*(\d+)(?:\s*-\s*(\d+)(?:/(\d+))?)?\s*")
+_ANSIBLE_RANGE = re.compile(r"\[(\d{1,9}):(\d{1,9})\]")
 _NOT_IN_USERS = re.compile(r"^-|[\s\x00-\x1f\x7f'`\";&<>|(){}$]|\\\Z")
 
 
@@ -82,7 +83,7 @@ def expand(entry: str) -> list[HostEntry]:
 
         return [HostEntry(checked_name(name, entry)) for name in expand_group(entry.strip())]
     user, _, rest = entry.strip().rpartition("@")
-    names, port = _split_port(rest, entry)
+    names, port = (rest, None) if _ANSIBLE_RANGE.search(rest) else _split_port(rest, entry)
     checked_user(user)
     return [HostEntry(checked_name(name, entry), user or None, port) for name in expand_nodeset(names)]
 
@@ -90,6 +91,10 @@ def expand(entry: str) -> list[HostEntry]:
 def expand_nodeset(text: str) -> list[str]:
     if "[" not in text:
         return [text]
+    if found := _ANSIBLE_RANGE.search(text):
+        raise BadHost(
+            f"{_shown(text)}: a range has a hyphen here, not Ansible's colon: [{found[1]}-{found[2]}]"
+        )
     _check_size(text)
     # Imported here: most configs that a command loads under cron have plain names only.
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -102,6 +107,17 @@ def expand_nodeset(text: str) -> list[str]:
     if len(nodes) > MOST_HOSTS:
         raise _too_many(text, len(nodes))
     return [str(node) for node in nodes]
+
+
+def folded(names: Iterable[str]) -> str:
+    """gpu[01-08]: the names as one node set."""
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+    listed = list(names)
+    try:
+        return str(NodeSet.fromlist(listed, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ",".join(listed)
 
 
 def nodeset_size(text: str) -> int:

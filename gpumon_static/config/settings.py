@@ -35,6 +35,7 @@ from gpumon_static.config.checks import (
     page_tables,
     path,
     path_or_none,
+    program_path,
     real,
     resource_name,
     rule_names,
@@ -46,6 +47,7 @@ from gpumon_static.config.checks import (
     web_address,
 )
 from gpumon_static.config.hostlist import HostEntry
+from gpumon_static.config.known import Known, known_faults
 
 SSH_CONFIG = "~/.ssh/config"
 HOST_STATES = ("planned", "maintenance", "retired")
@@ -105,7 +107,13 @@ class FetchConfig:
     processes: int = key(
         0, integer(0, 256), "worker processes that share them; 0: one, or one per core from 200 hosts on"
     )
+    worker_memory: int = key(
+        4096, integer(1024, 2**20), "MiB of address space of each; a host whose answer needs more is `error`"
+    )
     scheduler: str | None = key(None, scheduler_address, "address of the Dask cluster's scheduler")
+    dask_fallback: bool = key(
+        True, boolean, "hosts without `worker` that no Dask worker can read are read by the collector itself"
+    )
     insecure_scheduler: bool = key(
         False, boolean, "accept a scheduler by `tcp://`, without TLS, away from this machine"
     )
@@ -145,7 +153,7 @@ class FetchConfig:
 
 @dataclass(frozen=True)
 class PathsConfig:
-    data: Path = key("data", path, "directory of `load_data.csv`, `history.db` and `events.json`")
+    data: Path = key("data", path, "directory of `load_data.csv`, `history/` and `events.json`")
     site: Path = key("site", path, "directory of `index.html` and the files beside it")
     data_group: str | None = key(
         None, string, "group that may read the data directory; without it, only its owner may"
@@ -160,15 +168,31 @@ class BusyConfig:
     )
 
 
+NO_EFFECT = "without effect since 0.2"
+
+
 @dataclass(frozen=True)
 class HistoryConfig:
     enabled: bool = key(True, boolean, "keep a history at all")
-    keep_raw: int = key(7, integer(1, 3660), "days of single samples")
-    keep_hours: int = key(90, integer(2, 3660), "days of hourly values")
-    keep_days: int = key(1826, integer(7, 36600), "days of daily values")
+    keep: int = key(400, integer(2, 36600), "days for which every run is kept, whole")
+    names_for: int | None = key(
+        None, integer(2, 36600), "days after which logins become pseudonyms in the files; by default never"
+    )
+    texts: bool = key(False, boolean, "keep error texts and command lines in the history, too")
+    keep_raw: int | None = key(None, integer(1, 3660), f"{NO_EFFECT}: every run is kept for `keep` days")
+    keep_hours: int | None = key(None, integer(2, 3660), NO_EFFECT)
+    keep_days: int | None = key(None, integer(7, 36600), NO_EFFECT)
     keep_events: int = key(365, integer(1, 3660), "days of events: hosts down and up, faults, GPUs freed")
     idle_after: int = key(3600, duration, "a GPU held this long without work is listed as held idle")
     """Seconds."""
+
+    @property
+    def note(self) -> str | None:
+        """On keys of 0.1 that are set and have no effect."""
+        idle = [name for name in ("keep_raw", "keep_hours", "keep_days") if getattr(self, name) is not None]
+        if not idle:
+            return None
+        return f"[history] {', '.join(idle)}: {NO_EFFECT}; every run is kept for {self.keep} days (keep)"
 
 
 @dataclass(frozen=True)
@@ -275,6 +299,8 @@ class HostConfig:
     gpus: int | None = None
     vendor: str | None = None
     """A vendor of bounds/vendors.py, or `any`; None: all, and NVIDIA is what a host without GPUs lacks."""
+    nvidia_smi: str | None = None
+    """Its path on the host."""
     disks: tuple[str, ...] = ("/",)
     command_lines: bool = False
     state: str | None = None
@@ -291,6 +317,9 @@ class HostConfig:
     """It is asked for its Slurm and for nothing else."""
     ssh_name: str = ""
     """Its name for SSH, where `name` is another: a question to Slurm has a name of its own."""
+    ignore: tuple[Known, ...] = ()
+    was: str | None = None
+    """Its name before it was renamed."""
     was_late: bool = False
     """Not of the config: the last run timed out here, so the probe looks first for a tool that hangs."""
 
@@ -303,6 +332,12 @@ class HostConfig:
         """`maintenance until 2026-12-01`; empty for a host that is in use."""
         state = self.state_at(now)
         return f"{state}{f' until {self.until}' if self.until else ''}" if state else ""
+
+    def known(self, rule: str, gpu: int | None, now: datetime) -> Known | None:
+        """What the config knows of this fault, while that lasts. `gpu`: None for one of the host."""
+        today = now.astimezone().date()
+        of_rule = (one for one in self.ignore if one.rule == rule and one.gpu in (None, gpu))
+        return next((one for one in of_rule if one.until is None or today < one.until), None)
 
     def is_asked(self, now: datetime) -> bool:
         return self.state_at(now) not in NOT_ASKED
@@ -350,6 +385,12 @@ class Config:
 
     @property
     def history_path(self) -> Path:
+        """The folder of its files."""
+        return self.paths.data / "history"
+
+    @property
+    def old_history_path(self) -> Path:
+        """The database of versions before 0.2."""
         return self.paths.data / "history.db"
 
     @property
@@ -396,6 +437,16 @@ HOST_ONLY_KEYS: dict[str, tuple[Check, str]] = {
         choice(*VENDORS, ANY),
         "whose GPUs to read: `nvidia`, `amd`, or `any`; without it all are read, and a host that has none is"
         " `no-nvidia-smi`",
+    ),
+    "ignore": (
+        known_faults,
+        "faults that are known, shown as acknowledged and otherwise quiet: a health rule, of one GPU if it is"
+        ' named, until a day: `["ecc-errors of GPU 3 until 2026-12-01"]`',
+    ),
+    "was": (host_name, "its name before it was renamed: what is kept of the old name becomes its own"),
+    "nvidia_smi": (
+        program_path,
+        "path of nvidia-smi on the host, where it is in none of the usual directories",
     ),
     "slurm": (node_name, "Slurm's name of the host, where that is not its own without domain"),
     "run": (choice(*RUNS), "how users start programs there; else `site.run`"),

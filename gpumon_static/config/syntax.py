@@ -17,6 +17,9 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import tomli
@@ -42,15 +45,31 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def section_alone(text: str, name: str) -> dict[str, Any]:
-    """The tables of a file that does not parse, without all but one section: `parse` of its lines."""
+    """The tables of a file that does not parse, without all but one section; {} where it has none.
+
+    Of a section that does not parse either, the lines that do. Raises as `parse` where there is none.
+    """
     lines = text.split("\n")
     starts = [number for number, line in enumerate(lines) if _HEADER.match(line)]
-    ends = [*starts[1:], len(lines)]
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         if (header := _HEADER.match(lines[start])) and header[1].strip() == name:
             # Behind as many lines as in the file, so that the numbers in an error stay true.
-            return parse("\n" * start + "\n".join(lines[start:end]))
+            try:
+                return parse("\n" * start + "\n".join(lines[start:end]))
+            except (tomli.TOMLDecodeError, TooMuch):
+                if found := _lines_alone(lines[start + 1 : end]):
+                    return {name: found}
+                raise
     return {}
+
+
+def _lines_alone(lines: Iterable[str]) -> dict[str, Any]:
+    """The keys of those lines that are right by themselves."""
+    found: dict[str, Any] = {}
+    for line in lines:
+        with suppress(tomli.TOMLDecodeError, TooMuch):
+            found |= parse(line)
+    return found
 
 
 def _loaded(text: str) -> dict[str, Any]:
