@@ -5,7 +5,8 @@ disks        / 59799/467850 ssd; /data 7340032/- hdd
 user         '=cmd|...
 
 A text that a spreadsheet would run as a formula has an apostrophe before it, which is taken off again when
-the cell is read. Numbers are not texts: -5 stays as it is.
+the cell is read; so has one behind a semicolon, where half of Europe's spreadsheets begin a new cell. Numbers
+are not texts: -5 stays as it is.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from gpumon_static.model import Disk, Fault
 from gpumon_static.times import utc_text
 
 _ITEM = re.compile(r"(?:[^\\;]|\\.)+", re.DOTALL)
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_HIDDEN_FORMULA = re.compile(r"'+[=+\-@\t\r]")
+_FORMULA = re.compile(r"""(^|;[\s"]*)(?='*[=+\-@\t\r])""")
+_HIDDEN_FORMULA = re.compile(r"""(^|;[\s"]*)'(?='*[=+\-@\t\r])""")
 _LONGEST_WHOLE, _TOO_LARGE = 18, 2**60
 _KINDS = {None: "-", False: "ssd", True: "hdd"}
 _SPINS = {word: spins for spins, word in _KINDS.items()}
@@ -46,11 +47,11 @@ def to_text(value: Any) -> str:
 
 
 def no_formula(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) else text
+    return _FORMULA.sub(r"\1'", text)
 
 
 def text(cell: str) -> str:
-    return cell[1:] if _HIDDEN_FORMULA.match(cell) else cell
+    return _HIDDEN_FORMULA.sub(r"\1", cell)
 
 
 def whole(cell: str) -> int:

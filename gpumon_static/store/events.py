@@ -5,8 +5,12 @@ survey/changes.py decides what an event is; events_file.py reads and writes the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+
+TAKEN = "taken"
+"""A GPU in use."""
 
 
 @dataclass
@@ -18,6 +22,18 @@ class Watched:
     next: str | None = None
     next_since: datetime | None = None
     seen: int = 0
+    seen_at: datetime | None = None
+    """Of a GPU in use: when its state was last known."""
+
+    def leave_out(self, state: str, at: datetime, longest: timedelta, usual: timedelta) -> None:
+        """Do not count the time before this sample, if it was not seen for longer than `longest`."""
+        if self.seen_at is not None and at - self.seen_at > longest:
+            missed = at - self.seen_at - usual
+            if state != self.next:
+                self.since += missed
+            elif state == TAKEN and self.next_since:
+                self.next_since += missed
+        self.seen_at = at
 
     def see(self, state: str, at: datetime, needed: int) -> datetime | None:
         """Since when it was in the state that ends with this sample; None: no state ends."""
@@ -40,7 +56,7 @@ class HostMemory:
     read_at: datetime
     host: Watched
     uses: dict[str, Watched] = field(default_factory=dict)
-    """By GPU; those that are free and were so before are left out."""
+    """By UUID, or by index where there is none; those that are free and were so before are left out."""
     faults: dict[str, Watched] = field(default_factory=dict)
     """By GPU and rule, such as `3 ecc-errors`; those that are not there are left out."""
     faulty: dict[str, str] = field(default_factory=dict)
@@ -96,9 +112,21 @@ class EventMemory:
 
     def rewind(self, at: datetime) -> None:
         """Move times that a clock ahead has written back to `at`."""
-        for kept in self.hosts.values():
-            kept.read_at = min(kept.read_at, at)
-            for watched in (kept.host, *kept.uses.values(), *kept.faults.values(), *kept.idle.values()):
-                watched.since = min(watched.since, at)
-                watched.next_since = watched.next_since and min(watched.next_since, at)
+        self.rewind_hosts(at)
         self.events = [replace(e, at=min(e.at, at), since=min(e.since, at)) for e in self.events]
+
+    def rewind_hosts(self, at: datetime) -> None:
+        """The same, without the events, whose times were right."""
+        self._move_hosts(lambda time: min(time, at))
+
+    def date_hosts(self, earliest: datetime, at: datetime) -> None:
+        """Move times of a clock that had no date to `at`: nothing has lasted since 1970."""
+        self._move_hosts(lambda time: at if time < earliest else time)
+
+    def _move_hosts(self, move: Callable[[datetime], datetime]) -> None:
+        for kept in self.hosts.values():
+            kept.read_at = move(kept.read_at)
+            for watched in (kept.host, *kept.uses.values(), *kept.faults.values(), *kept.idle.values()):
+                watched.since = move(watched.since)
+                watched.next_since = watched.next_since and move(watched.next_since)
+                watched.seen_at = watched.seen_at and move(watched.seen_at)

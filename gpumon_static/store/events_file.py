@@ -1,7 +1,7 @@
 """`data/events.json`: what the last fetches saw, and the events for the feed.
 
-A missing file counts as empty. One that is damaged, or not ours, is put aside by the next fetch, which starts
-again from nothing.
+A missing file counts as empty. One that was read twice and is damaged, or not ours, is put aside by the next
+fetch, which starts again from nothing. One that cannot be read now is left as it is: it may be whole.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gpumon_static.files import write_atomic
+from gpumon_static.errors import GpumonError
+from gpumon_static.files import NotAFile, read_file, write_atomic
 from gpumon_static.store.events import Event, EventGpu, EventMemory, HostMemory, Watched
 from gpumon_static.text import Say
 from gpumon_static.times import utc_text
@@ -30,12 +32,16 @@ class DamagedEvents(ValueError):
     """What is wrong with the file, for a line on stderr."""
 
 
+class UnreadableEvents(GpumonError):
+    """The file is there, and the system does not let us read it: a fault of the disk, or a limit."""
+
+
 def path_in(data: Path) -> Path:
     return data / "events.json"
 
 
 def load(path: Path) -> EventMemory:
-    """The file's content; empty for a file that cannot be read."""
+    """The file's content; empty for a damaged file. Raises `UnreadableEvents`."""
     try:
         return read(path)
     except DamagedEvents:
@@ -43,7 +49,11 @@ def load(path: Path) -> EventMemory:
 
 
 def load_or_put_aside(path: Path, now: datetime, say: Say) -> EventMemory:
+    """Raises `UnreadableEvents`: what was not read is not put aside."""
+    with suppress(DamagedEvents):
+        return read(path)
     try:
+        # A second time: memory, disks and file servers have moments.
         return read(path)
     except DamagedEvents as error:
         aside = path.with_name(f"{path.name}.damaged-{now:%Y%m%dT%H%M%S}")
@@ -57,16 +67,15 @@ def load_or_put_aside(path: Path, now: datetime, say: Say) -> EventMemory:
 
 
 def read(path: Path) -> EventMemory:
-    """Raises `DamagedEvents` for anything but a whole file of ours."""
+    """Raises `DamagedEvents` for anything but a whole file of ours, and `UnreadableEvents`."""
     try:
-        if not path.is_file():
-            if path.exists():
-                raise DamagedEvents(f"{path} is not a file")
-            return EventMemory()
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        content = read_file(path, MOST_BYTES + 1)
+    except FileNotFoundError:
+        return EventMemory()
+    except NotAFile as error:
+        raise DamagedEvents(f"{path} is not a file") from error
     except OSError as error:
-        raise DamagedEvents(f"cannot read {path}: {error.strerror}") from error
+        raise UnreadableEvents(f"cannot read {path}: {error.strerror}") from error
     try:
         return _memory(json.loads(content.decode()), path)
     except DamagedEvents:
@@ -136,6 +145,7 @@ def _watched(given: Mapping[str, Any]) -> Watched:
         next=_optional(given, "next", _text),
         next_since=_optional(given, "next_since", _time),
         seen=_whole(given.get("seen", 0)),
+        seen_at=_optional(given, "seen_at", _time),
     )
 
 

@@ -1,7 +1,7 @@
 """Who may read the data directory: its owner, and the group that the config names.
 
-    data/                                            0700    0750 with paths.data_group
-    load_data.csv, history.db, fetch.lock and so on  0600    0640
+    data/, data/history/ and its folders           0700    0750 with paths.data_group
+    load_data.csv, fetch.lock, history/* and so on  0600    0640
 
 Every file is made for its owner only. `fetch` narrows what is wider, such as the files of 0.1.0, and gives
 the files to the group; others' files are left to `check`, which names the command.
@@ -11,34 +11,36 @@ from __future__ import annotations
 
 import grp
 import os
-import pwd
-import shlex
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpumon_static.files import make_directory
+from gpumon_static.command import Command
+from gpumon_static.files import make_directory, owner_of
+from gpumon_static.store.files import DATA, HISTORY
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
     from gpumon_static.text import Say
 
-FILES = ("load_data.csv", "history.db*", "events.json*", "pseudonyms.key*", "site-files.json", "fetch.lock")
-
 
 @dataclass(frozen=True, slots=True)
 class DataEntry:
-    """The data directory, or a file of ours in it."""
+    """The data directory, or a file or folder of ours in it."""
 
     path: Path
+    part: Path
+    """What is named and fixed as a whole: the path itself, or the folder of ours that it is in."""
     mode: int
     owner: int
     of_group: bool
     """It belongs to the group that the config names."""
     most: int
     """The permissions that it may have at most."""
+    is_in_folder: bool
+    """It is a folder of ours in the data directory, or in one."""
 
     @property
     def is_too_wide(self) -> bool:
@@ -54,7 +56,8 @@ def make_private(config: Config, say: Say) -> None:
         fixed = [path for path in _paths(data) if _fix(config, path, group)]
         if group is not None and not _entry(config, data, group).of_group:
             name = config.paths.data_group
-            say(f"paths.data_group: {data} does not belong to group {name}; then: {group_command(config)}")
+            fix = group_command(config)
+            say(f"paths.data_group: {data} does not belong to group {name}; then {fix.who}: {fix}")
     except LookupError:
         say(f"paths.data_group: there is no group {config.paths.data_group!r}")
         return
@@ -62,7 +65,8 @@ def make_private(config: Config, say: Say) -> None:
         # What fails here fails for the lock too, which reports it.
         return
     if fixed:
-        names = ", ".join(str(path) if path == data else path.name for path in fixed)
+        parts = dict.fromkeys(_part(data, path) for path in fixed)
+        names = ", ".join(str(part) if part == data else part.name for part in parts)
         say(f"other users could read or lock {names}: fixed")
 
 
@@ -72,11 +76,10 @@ def group_id(config: Config) -> int | None:
     return None if name is None else grp.getgrnam(name).gr_gid
 
 
-def group_command(config: Config) -> str:
+def group_command(config: Config) -> Command:
     """The command for a user who may not give files away: new files then belong to the directory's group."""
-    data = shlex.quote(str(config.paths.data))
-    name = shlex.quote(config.paths.data_group or "")
-    return f"sudo chgrp -R {name} {data} && sudo chmod g+rxs {data}"
+    data, name = config.paths.data, config.paths.data_group or ""
+    return Command.of("chgrp", "-R", name, data).then(Command.of("chmod", "g+rxs", data)).by("root")
 
 
 def entries(config: Config, group: int | None) -> list[DataEntry]:
@@ -84,38 +87,76 @@ def entries(config: Config, group: int | None) -> list[DataEntry]:
     return [_entry(config, path, group) for path in _paths(config.paths.data)]
 
 
+def fixes(wide: list[DataEntry]) -> list[Command]:
+    """The commands that narrow what is too wide."""
+    user = "" if all(entry.owner == os.geteuid() for entry in wide) else "root"
+    commands = []
+    for entry in wide:
+        mode = [f"{entry.most:o}"]
+        if entry.is_in_folder:
+            mode = ["-R", "g-w,o-rwx" if entry.of_group else "go-rwx"]
+        commands.append(Command.of("chmod", *mode, entry.part).by(user))
+    return list(dict.fromkeys(commands))
+
+
 def files(data: Path) -> list[Path]:
     """Our files, without symbolic links: what they point to is not ours to change."""
-    found = sorted(path for pattern in FILES for path in data.glob(pattern))
-    return [path for path in found if path.is_file() and not path.is_symlink()]
+    return [path for path in _ours(data) if path.is_file()]
+
+
+def history_folders(data: Path) -> list[Path]:
+    return [path for path in _with_content(data / HISTORY) if path.is_dir()]
+
+
+def _ours(data: Path) -> list[Path]:
+    """What the table of our files names, and everything in its folders."""
+    return sorted(
+        path
+        for file in DATA
+        for found in data.glob(file.pattern)
+        if found.is_dir() == file.is_folder
+        for path in _with_content(found)
+    )
+
+
+def _with_content(found: Path) -> list[Path]:
+    """A file, or a folder with everything in it; nothing where it is a link to elsewhere."""
+    if found.is_symlink() or not found.exists():
+        return []
+    return [found, *(path for path in found.rglob("*") if not path.is_symlink())]
+
+
+def _part(data: Path, path: Path) -> Path:
+    return data if path == data else data / path.relative_to(data).parts[0]
 
 
 def other_owner(config: Config) -> str | None:
     """The user whose data directory it is, where root is at work in it."""
+    data = config.paths.data
     try:
-        owner = config.paths.data.stat().st_uid
+        is_other = os.geteuid() == 0 and data.stat().st_uid != 0
     except OSError:
         return None
-    if os.geteuid() != 0 or owner == 0:
-        return None
-    try:
-        return pwd.getpwuid(owner).pw_name
-    except KeyError:
-        return str(owner)
+    return owner_of(data) if is_other else None
 
 
 def _paths(data: Path) -> list[Path]:
-    return [data, *files(data)] if data.is_dir() else []
+    if not data.is_dir():
+        return []
+    return [data, *(path for path in _ours(data) if path.is_file() or path.is_dir())]
 
 
 def _entry(config: Config, path: Path, group: int | None) -> DataEntry:
-    found = path.stat()
+    data, found = config.paths.data, path.stat()
     for_group = 0o050 if found.st_gid == group else 0
-    if path != config.paths.data:
+    if not stat.S_ISDIR(found.st_mode):
         most = 0o600 | for_group & 0o040
     else:
-        most = 0o755 if _is_shared(config) else 0o700 | for_group
-    return DataEntry(path, stat.S_IMODE(found.st_mode), found.st_uid, bool(for_group), most)
+        most = 0o755 if path == data and _is_shared(config) else 0o700 | for_group
+    mode = stat.S_IMODE(found.st_mode)
+    part = _part(data, path)
+    is_in_folder = part != data and part.is_dir()
+    return DataEntry(path, part, mode, found.st_uid, bool(for_group), most, is_in_folder)
 
 
 def _fix(config: Config, path: Path, group: int | None) -> bool:
@@ -138,5 +179,6 @@ def _fix(config: Config, path: Path, group: int | None) -> bool:
 
 def _is_shared(config: Config) -> bool:
     """Whether other users must enter the directory, because the site or the config is in it."""
-    data = config.paths.data.resolve()
-    return any(path.resolve().is_relative_to(data) for path in (config.paths.site, config.path))
+    # Not Path.resolve, which raises RuntimeError for a link to itself.
+    data = os.path.realpath(config.paths.data)
+    return any(Path(os.path.realpath(p)).is_relative_to(data) for p in (config.paths.site, config.path))

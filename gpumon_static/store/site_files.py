@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import write_atomic
+from gpumon_static.files import read_file, write_atomic
 
 FILE = "site-files.json"
 
@@ -45,7 +45,7 @@ def is_known(data: Path, path: Path) -> bool:
 
 def _is_ours(path: Path, digest: str) -> bool:
     try:
-        return not path.is_symlink() and _digest(path.read_bytes()) == digest
+        return not path.is_symlink() and _digest(read_file(path)) == digest
     except OSError:
         return False
 
@@ -57,7 +57,7 @@ def _digest(content: bytes) -> str:
 def _read(path: Path, site: Path) -> dict[str, str]:
     """Empty where there is none, where it cannot be read, and where it is of another directory."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = json.loads(read_file(path))
         files = kept["files"] if kept["site"] == str(site) else {}
         return {name: digest for name, digest in files.items() if Path(name).name == name}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

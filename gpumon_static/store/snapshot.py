@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import TextIOWrapper
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import NOT_FOR_OTHERS, write_atomic
+from gpumon_static.files import NOT_FOR_OTHERS, open_file, read_file, write_atomic
 from gpumon_static.model import Allocation, Gpu, HostReading, Machine, MigDevice, NodeState, Process
 from gpumon_static.store import cells
 from gpumon_static.store.columns import (
@@ -47,22 +48,31 @@ def to_csv(readings: Iterable[HostReading]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(map(_IN_ORDER, _rows(readings)))
+    writer.writerows(to_rows(readings))
     return file.getvalue()
+
+
+def to_rows(readings: Iterable[HostReading]) -> Iterator[tuple[str, ...]]:
+    """The cells of each row, in the order of `COLUMNS`."""
+    return map(_IN_ORDER, _rows(readings))
 
 
 def read(path: Path) -> list[HostReading]:
     """Raises `GpumonError`, with what is wrong, for a file that is not a whole snapshot."""
-    text = _text(path)
+    return parse(_text(path), path, "; `gpumon-static fetch` writes it again")
+
+
+def parse(text: str, source: Path, advice: str = "") -> list[HostReading]:
+    """The readings of a whole snapshot. `source` and `advice` are for the error."""
     try:
-        return [bounded(reading) for reading in _Reader(path, text).readings()]
+        return [bounded(reading) for reading in _Reader(source, text).readings()]
     except _BadCell as error:
-        raise GpumonError(f"{path}: {error}; `gpumon-static fetch` writes it again") from error
+        raise GpumonError(f"{source}: {error}{advice}") from error
 
 
 def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except FileNotFoundError:
         raise GpumonError(f"no data yet: {path} does not exist; run `gpumon-static fetch` first") from None
     except PermissionError:
@@ -236,3 +246,19 @@ class _Reader:
 
     def _processes_of(self, rows: Iterable[_Row]) -> tuple[Process, ...]:
         return tuple([Process(**self._process.fields(row)) for row in rows if row[1][self._pid_at]])
+
+
+def cells_by_host(path: Path, column: str) -> dict[str, str]:
+    """A column of a host's own, by host; empty where the file cannot be read, which is reported elsewhere."""
+    try:
+        with TextIOWrapper(open_file(path), "utf-8", newline="") as file:
+            rows = csv.reader(file)
+            header = next(rows)
+            return dict(map(itemgetter(header.index("host"), header.index(column)), rows))
+    except (OSError, ValueError, IndexError, StopIteration, csv.Error):
+        return {}
+
+
+def slurm_nodes(path: Path) -> dict[str, str]:
+    """The hosts that were Slurm nodes in the last run, and their names there."""
+    return {host: node for host, node in cells_by_host(path, "slurm_node").items() if node}

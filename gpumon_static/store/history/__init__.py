@@ -1,5 +1,5 @@
-"""`history.db`: sightings of each run come in, answers about hours, days and months go out.
+"""`data/history/`: every run as Parquet files, asked in SQL. DuckDB is imported in this room only.
 
-record.py adds a run, questions.py and past/ ask; sums are made at write time, so that no question goes
-through single samples. What counts as busy is not decided here.
+record.py adds a run, closing.py turns runs into hours and days and sums them up, reader.py finds the files
+of a period. A question is a file in questions/, over sums of sums/. What is busy is not decided here.
 """

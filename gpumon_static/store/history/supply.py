@@ -1,30 +1,28 @@
 """What the history knows of supply: each model's time by what was free, and who held it idle.
 
-Answers come from the sums over hours and days, as in questions.py; survey/supply.py makes shares and a
-verdict of them. The hours of the week are those of this machine's time zone.
+survey/supply.py makes shares and a verdict of it. The hours of the week are those of this machine's zone.
 """
 
 from __future__ import annotations
 
-import sqlite3
+import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import NamedTuple
 
-from gpumon_static.store.history.database import SLURM_SUPPLY_SUMS, SUPPLY_SUMS, HistoryError
-from gpumon_static.store.history.questions import Period, has_table, names_of
-from gpumon_static.store.history.rollups import DAY, HOUR
-from gpumon_static.store.history.supply_count import ALL_HOSTS
-from gpumon_static.text import one_line
+from gpumon_static.store.history.engine import clean_name, filled
+from gpumon_static.store.history.layout import HOUR
+from gpumon_static.store.history.reader import LOOK_BACK_S, Period, Reader
 
-_Key = tuple[int, int]
-"""Model and group, as numbers."""
+_Key = tuple[str, str | None]
+"""Model and group."""
 
 
 class SupplySums(NamedTuple):
-    """Seconds, in the order of the tables' columns."""
+    """Seconds, in the order of questions/supply.sql."""
 
     counted_s: int
     """That runs stand for."""
@@ -52,9 +50,9 @@ class SupplySums(NamedTuple):
 
 
 class SlurmSums(NamedTuple):
-    """GPU seconds, in the order of the tables' columns."""
+    """GPU seconds."""
 
-    told_s: int
+    reported_s: int
     """In which Slurm reported whether a job has the GPU."""
     allocated_s: int
     """Of these: a job had it."""
@@ -82,11 +80,13 @@ class ModelSupply:
     before: SupplySums | None
     """The period of the same length before it."""
     week: Mapping[int, WeekHour]
-    """By the hour of the week, from Monday on; hours are kept for history.keep_hours."""
+    """By the hour of the week, from Monday on."""
     held_by: tuple[tuple[str, float], ...] | None
     """User and seconds held idle, most first. The name is empty for an unknown user. None: not asked for."""
     slurm: SlurmSums | None = None
     """None: no Slurm reported on any of them."""
+    held_long_s: int | None = None
+    """GPU seconds held idle for `idle_after` or longer at a time. None: not asked for."""
 
 
 class SupplyAnswer(NamedTuple):
@@ -97,172 +97,117 @@ class SupplyAnswer(NamedTuple):
     models: list[ModelSupply]
 
 
+class _Found(NamedTuple):
+    sums: SupplySums
+    slurm: SlurmSums
+    gpus: int
+    host_gpus: int
+    first_at: int
+    last_at: int
+
+
 def supply(
-    connection: sqlite3.Connection,
-    asked: Period,
-    groups: Mapping[str, str] | None = None,
-    *,
-    with_holders: bool = True,
+    reader: Reader, asked: Period, *, by_group: bool = False, idle_after: int | None = HOUR
 ) -> SupplyAnswer:
-    """Each model that is there at the end of the period. `groups`: by group, of hosts by name, too.
+    """Each model that is there at the end of the period, in all hosts or in each group."""
+    return supplies(reader, asked, [by_group], idle_after=idle_after)[0]
 
-    `with_holders`: with who held them idle, for which the days of all users and GPUs are gone through.
+
+def supplies(
+    reader: Reader, asked: Period, kinds: Sequence[bool], *, idle_after: int | None
+) -> list[SupplyAnswer]:
+    """The same of a period in one go. `kinds`: whether by group, for each answer.
+
+    `idle_after`: with who held them idle, and how much of that in times of at least so many seconds, for
+    which the hours of all users and GPUs are gone through. None: without.
     """
-    if not has_table(connection, "supply_days"):
-        raise HistoryError("supply is not counted yet: the next `gpumon-static fetch` begins with it")
+    make = "CREATE OR REPLACE TEMP TABLE"
+    earlier = Period(2 * asked.since - asked.until, asked.since)
+    reader.engine.do(f"{make} supply_asked AS SELECT * FROM {reader.sums('supply', asked)}")
+    reader.engine.do(f"{make} supply_before AS SELECT * FROM {reader.sums('supply', earlier)}")
+    if idle_after is not None:
+        longer = Period(asked.since - max(LOOK_BACK_S, idle_after), asked.until)
+        spells = reader.sums("spells", longer, is_exact=False)
+        reader.engine.do(f"{make} spells_held AS SELECT * FROM {spells} WHERE state = 'held'")
+        reader.engine.do(f"{make} users_held AS SELECT * FROM {reader.sums('users', asked)} WHERE held_s > 0")
+    return [_answer(reader, asked, by_group=by_group, idle_after=idle_after) for by_group in kinds]
+
+
+def _answer(reader: Reader, asked: Period, *, by_group: bool, idle_after: int | None) -> SupplyAnswer:
     length = asked.until - asked.since
-    first = _first_at(connection, asked)
-    if first is None:
+    found = _sums(reader, "supply_asked", by_group=by_group)
+    if not found:
         return SupplyAnswer(asked, length, [])
-    known = Period(max(asked.since, first), asked.until)
-    before = _sums(connection, _earlier(connection, asked))
-    sums, firsts, weeks = _sums(connection, known), _firsts(connection, known), _weeks(connection, known)
-    slurm = _slurm_sums(connection, known)
-    held = _held_by(connection, known, groups) if with_holders else None
-    models = dict(connection.execute("SELECT model, name FROM supply_models"))
-    group_names = dict(connection.execute("SELECT id, name FROM host_groups"))
-    found = [
+    last_at = max(of.last_at for of in found.values())
+    there = {key: of for key, of in found.items() if of.last_at > last_at - HOUR}
+    known = Period(max(asked.since, min(of.first_at for of in found.values())), asked.until)
+    before = _sums(reader, "supply_before", by_group=by_group)
+    weeks = _weeks(reader, "supply_asked", by_group=by_group)
+    held = _held_by(reader, by_group=by_group) if idle_after is not None else None
+    long = _held_long(reader, asked, idle_after, by_group=by_group) if idle_after is not None else None
+    models = [
         ModelSupply(
-            one_line(models[key[0]]) or "",
-            None if groups is None else group_names[key[1]],
-            *sizes,
-            first_at=max(known.since, firsts[key]),
-            sums=sums[key],
-            before=before.get(key),
+            model=key[0],
+            group=key[1],
+            gpus=of.gpus,
+            host_gpus=of.host_gpus,
+            first_at=max(known.since, of.first_at),
+            sums=of.sums,
+            before=before[key].sums if key in before else None,
             week=weeks.get(key, {}),
-            held_by=None
-            if held is None
-            else held.get((key[0], "" if groups is None else group_names[key[1]]), ()),
-            slurm=slurm.get(key),
+            held_by=None if held is None else held.get(key, ()),
+            slurm=of.slurm if of.slurm.reported_s else None,
+            held_long_s=None if long is None else min(of.sums.held_s, long.get(key, 0)),
         )
-        for key, sizes in _sizes(connection, known).items()
-        if key in sums and key[0] in models and key[1] in (group_names if groups is not None else {ALL_HOSTS})
+        for key, of in there.items()
     ]
-    return SupplyAnswer(known, length, found)
+    return SupplyAnswer(known, length, models)
 
 
-def _first_at(connection: sqlite3.Connection, asked: Period) -> int | None:
-    """The first hour that was counted, or the first day where its hours are gone; None: after the period."""
-    (hour,) = connection.execute("SELECT min(hour) FROM supply_hours").fetchone()
-    (day,) = connection.execute("SELECT min(day) FROM supply_days").fetchone()
-    if day is None:
-        return None
-    first: int = hour * HOUR if hour is not None and hour // 24 <= day else day * DAY
-    return first if first < asked.until else None
-
-
-def _earlier(connection: sqlite3.Connection, asked: Period) -> Period:
-    start = 2 * asked.since - asked.until
-    (hour,) = connection.execute("SELECT min(hour) FROM supply_hours").fetchone()
-    return Period(start // DAY * DAY if hour is None or start < hour * HOUR else start, asked.since)
-
-
-def _pieces(name: str, asked: Period) -> Iterator[tuple[str, str, int, int]]:
-    """Table, unit, and which of its rows: from, and up to but not with. Whole days by the day."""
-    first_day, end_day = -(-asked.since // DAY), asked.until // DAY
-    first_hour, end_hour = asked.since // HOUR, -(-asked.until // HOUR)
-    if first_day > end_day:
-        yield f"{name}_hours", "hour", first_hour, end_hour
-        return
-    yield f"{name}_hours", "hour", first_hour, first_day * 24
-    yield f"{name}_days", "day", first_day, end_day
-    yield f"{name}_hours", "hour", end_day * 24, end_hour
-
-
-def _sums(connection: sqlite3.Connection, asked: Period) -> dict[_Key, SupplySums]:
-    rows = _added_up(connection, asked, "supply", SUPPLY_SUMS)
-    return {key: SupplySums(*numbers) for key, numbers in rows.items()}
-
-
-def _slurm_sums(connection: sqlite3.Connection, asked: Period) -> dict[_Key, SlurmSums]:
-    """Nothing of a history that no run of this version has added to yet."""
-    if not has_table(connection, "slurm_supply_days"):
-        return {}
-    rows = _added_up(connection, asked, "slurm_supply", SLURM_SUPPLY_SUMS)
-    return {key: SlurmSums(*numbers) for key, numbers in rows.items()}
-
-
-def _added_up(
-    connection: sqlite3.Connection, asked: Period, name: str, sums: Sequence[str]
-) -> dict[_Key, list[int]]:
-    columns = ", ".join(f"sum({column})" for column in sums)
-    found: dict[_Key, list[int]] = {}
-    for table, unit, low, high in _pieces(name, asked):
-        rows = connection.execute(
-            f"SELECT model, host_group, {columns} FROM {table} WHERE {unit} >= ? AND {unit} < ?"  # noqa: S608
-            " GROUP BY model, host_group",
-            (low, high),
-        )
-        for model, group, *numbers in rows:
-            before = found.get((model, group), [0] * len(sums))
-            found[model, group] = [*map(sum, zip(before, numbers, strict=True))]
-    return found
-
-
-def _firsts(connection: sqlite3.Connection, asked: Period) -> dict[_Key, int]:
-    """When each was first counted in the period; by the day where the hours are gone."""
-    found: dict[_Key, int] = {}
-    for unit, seconds in (("hour", HOUR), ("day", DAY)):
-        rows = connection.execute(
-            f"SELECT model, host_group, min({unit}) FROM supply_{unit}s WHERE {unit} >= ? AND {unit} < ?"  # noqa: S608
-            " GROUP BY model, host_group",
-            (asked.since // seconds, -(-asked.until // seconds)),
-        )
-        for model, group, first in rows:
-            at = found.setdefault((model, group), first * seconds)
-            if first * seconds < at // DAY * DAY:
-                found[model, group] = first * seconds
-    return found
-
-
-def _sizes(connection: sqlite3.Connection, asked: Period) -> dict[_Key, tuple[int, int]]:
-    """GPUs, and most in one host, in the last hour or day that was counted in the period."""
-    for unit, seconds in (("hour", HOUR), ("day", DAY)):
-        rows = connection.execute(
-            f"SELECT model, host_group, gpus, host_gpus FROM supply_{unit}s WHERE {unit} ="  # noqa: S608
-            f" (SELECT max({unit}) FROM supply_{unit}s WHERE {unit} >= ? AND {unit} < ?)",
-            (asked.since // seconds, -(-asked.until // seconds)),
-        ).fetchall()
-        if rows:
-            return {(model, group): (gpus, host_gpus) for model, group, gpus, host_gpus in rows}
-    return {}
-
-
-def _weeks(connection: sqlite3.Connection, asked: Period) -> dict[_Key, dict[int, WeekHour]]:
-    rows = connection.execute(
-        "SELECT model, host_group, hour, free_s, free_s + busy_s + held_s FROM supply_hours"
-        " WHERE hour >= ? AND hour < ?",
-        (asked.since // HOUR, -(-asked.until // HOUR)),
-    )
-    places: dict[int, int] = {}
-    found: dict[_Key, dict[int, WeekHour]] = defaultdict(dict)
-    for model, group, hour, free, known in rows:
-        if hour not in places:
-            local = datetime.fromtimestamp(hour * HOUR).astimezone()
-            places[hour] = local.weekday() * 24 + local.hour
-        week = found[model, group]
-        before = week.get(places[hour], WeekHour(0, 0))
-        week[places[hour]] = WeekHour(before.free_s + free, before.known_s + known)
-    return found
-
-
-def _held_by(
-    connection: sqlite3.Connection, asked: Period, groups: Mapping[str, str] | None
-) -> dict[tuple[int, str], tuple[tuple[str, float], ...]]:
-    """By model and the group that the host has today. Slices are never held idle."""
-    users, hosts = names_of(connection, "users"), dict(connection.execute("SELECT id, name FROM hosts"))
-    seconds: dict[tuple[int, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for table, unit, low, high in _pieces("user", asked):
-        rows = connection.execute(
-            f"SELECT user, host, counted_as, sum(held_s) FROM {table} JOIN gpus ON gpus.id = gpu"  # noqa: S608
-            f" JOIN supply_models AS m ON m.model = gpus.model WHERE {unit} >= ? AND {unit} < ?"
-            " AND held_s > 0 GROUP BY user, host, counted_as",
-            (low, high),
-        )
-        for user, host, model, held in rows:
-            group = "" if groups is None else groups.get(hosts[host], "")
-            seconds[model, group][users[user]] += held
+def _sums(reader: Reader, table: str, *, by_group: bool) -> dict[_Key, _Found]:
+    query = filled("questions/supply", supply=table, not_="NOT" if by_group else "")
     return {
-        key: tuple(sorted(held.items(), key=lambda item: (-item[1], item[0])))
-        for key, held in seconds.items()
+        (model, group): _Found(SupplySums(*numbers[4:14]), SlurmSums(*numbers[14:]), *numbers[:4])
+        for model, group, *numbers in reader.engine.rows(query)
     }
+
+
+def _weeks(reader: Reader, table: str, *, by_group: bool) -> dict[_Key, dict[int, WeekHour]]:
+    query = filled("questions/supply_week", supply=table, not_="NOT" if by_group else "")
+    return {
+        (model, group): {hour: WeekHour(f, k) for hour, f, k in zip(hours, free, known, strict=True)}
+        for model, group, hours, free, known in reader.engine.rows(query, {"zone": local_zone()})
+    }
+
+
+def _held_by(reader: Reader, *, by_group: bool) -> dict[_Key, tuple[tuple[str, float], ...]]:
+    """Slices are never held idle."""
+    query = filled("questions/held_by", users="users_held", group="host_group" if by_group else "NULL")
+    seconds: dict[_Key, list[tuple[str, float]]] = defaultdict(list)
+    for model, group, user, held in reader.engine.rows(query):
+        seconds[model, group].append((clean_name(user), held))
+    return {key: tuple(sorted(held, key=lambda item: (-item[1], item[0]))) for key, held in seconds.items()}
+
+
+def _held_long(reader: Reader, asked: Period, idle_after: int, *, by_group: bool) -> dict[_Key, int]:
+    query = filled("questions/held_long", spells="spells_held", group="host_group" if by_group else "NULL")
+    given = {"since": asked.since, "until": asked.until, "idle_after": idle_after}
+    return {(model, group): seconds for model, group, seconds in reader.engine.rows(query, given)}
+
+
+def local_zone() -> str:
+    """This machine's time zone, by its name where it has one: then hours of last summer are right, too."""
+    name = os.environ.get("TZ", "").lstrip(":") or _zone_of_system()
+    if name and (Path("/usr/share/zoneinfo") / name).is_file():
+        return name
+    offset = datetime.now().astimezone().utcoffset()
+    hours = round(offset.total_seconds() / HOUR) if offset else 0
+    # The sign is the other way round in these names.
+    return f"Etc/GMT{-hours:+d}" if hours else "UTC"
+
+
+def _zone_of_system() -> str:
+    try:
+        return os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+    except OSError:
+        return ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpumon_static.bounds.reading import bounded
-from gpumon_static.files import write_atomic
+from gpumon_static.files import read_file, write_atomic
 from gpumon_static.model import HostReading, SlurmAnswer, Status, Waiting
 from gpumon_static.times import utc_text
 
@@ -62,8 +62,7 @@ def write(path: Path, readings: Sequence[HostReading]) -> None:
 
 def read(path: Path) -> list[ClusterReport]:
     try:
-        with path.open("rb") as file:
-            document = json.loads(file.read(MOST_BYTES))
+        document = json.loads(read_file(path, MOST_BYTES))
         if document["version"] != VERSION:
             return []
         return [_report(given) for given in document["clusters"]]

@@ -1,4 +1,4 @@
-"""A history, and a backup of it or another collector's, come in; a copy or one history of both goes out.
+"""Histories and logs come in and go out: backups, another collector's files, history.db of before, rntop.
 
 What a run adds is not decided here.
 """
