@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gpumon_static.collect.engines.ask import OnReading, ask
@@ -29,10 +29,15 @@ def ask_lab(
     *,
     on_reading: OnReading = lambda _: None,
     say: Say = lambda _: None,
+    last_nodes: Mapping[str, str] | None = None,
 ) -> LabReadings:
-    """Exactly one reading per host, and one per cluster, by the deadline. Raises as `ask` does."""
+    """Exactly one reading per host, and one per cluster, by the deadline. Raises as `ask` does.
+
+    `last_nodes`: hosts that were Slurm nodes in the run before, and their names there.
+    """
     asked = tuple(cluster.asked for cluster in config.clusters)
     factory = ReaderFactory(config.path, (*asked, *hosts), clock)
     readings = ask(factory, config.fetch, on_reading=on_reading, say=say)
     slurm, others = readings[: len(asked)], readings[len(asked) :]
-    return LabReadings(join(others, {reading.host: reading for reading in slurm}, config), slurm)
+    answers = {reading.host: reading for reading in slurm}
+    return LabReadings(join(others, answers, config, last_nodes), slurm)

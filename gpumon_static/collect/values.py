@@ -33,7 +33,7 @@ SHORT = 100
 """Characters. Nothing longer is a number with its unit. Short values are the same on many GPUs: read once."""
 
 _NUMBER = re.compile(r"^([+-]?\d{1,30}(?:\.\d+)?)\s*([A-Za-z%°]*)$")
-_LINES = re.compile(r"[^\r\n]+")
+_LINES = re.compile(r"[^\n]+")
 # nvidia-smi's MB, of old drivers, are MiB.
 _MIB_PER = {
     "b": 2**-20, "byte": 2**-20, "bytes": 2**-20,
@@ -92,8 +92,12 @@ def _scaled(text: str | None, factors: Mapping[str, float]) -> float | None:
 
 
 def lines(text: str, most: int) -> Iterator[str]:
-    """The lines that are not empty, one by one: a list of all could be a hundred times the text."""
-    return (match[0] for match in islice(_LINES.finditer(text), most))
+    """The lines that are not empty, one by one: a list of all could be a hundred times the text.
+
+    A line ends at a newline and nowhere else: names of processes, cgroups and jobs may have any other letter.
+    """
+    found = (match[0].removesuffix("\r") for match in islice(_LINES.finditer(text), most))
+    return (line for line in found if line)
 
 
 def _quantity(text: str | None) -> tuple[float, str] | None:

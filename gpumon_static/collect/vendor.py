@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from gpumon_static.command import Command
 from gpumon_static.model import Gpu, Status
 
 Sections = Mapping[str, str]
+
+
+class HostScript(NamedTuple):
+    """A line for a shell on the host, to see more there. Not by ssh: our key may be for the probe only."""
+
+    command: Command
+    meaning: str = ""
+    """Of what it shows."""
+
+
+Advice = tuple[HostScript | str, ...]
+"""What to do next: looks at the host, and sentences."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +37,7 @@ class VendorReport:
 
 
 @dataclass(frozen=True)
-class Reader:
+class VendorReader:
     """What a folder of `collect/` has for one vendor, as its `READER`."""
 
     tool: str
@@ -37,9 +51,9 @@ class Reader:
     begins: bytes
     """The probe prints this when it starts to read, and `ends` when that has ended."""
     ends: bytes
-    advice: Mapping[Status, tuple[str, ...]]
-    """Its statuses, and what to do about each: command lines with `{ssh}` before them, or a sentence."""
-    look: tuple[str, ...]
-    """What to look at where GPUs are missing, in the same form."""
-    slow: tuple[str, ...]
+    advice: Mapping[Status, Advice]
+    """Its statuses, and what to do about each."""
+    look: Advice
+    """What to look at where GPUs are missing."""
+    slow: Advice
     """What to do where reading takes long."""

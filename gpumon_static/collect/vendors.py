@@ -10,11 +10,11 @@ from dataclasses import replace
 from importlib import import_module
 
 from gpumon_static.bounds.vendors import ANY, VENDORS
-from gpumon_static.collect.vendor import Reader, VendorReport
+from gpumon_static.collect.vendor import VendorReader, VendorReport
 from gpumon_static.errors import HostError
 from gpumon_static.model import Gpu, Status
 
-READERS: Mapping[str, Reader] = {
+READERS: Mapping[str, VendorReader] = {
     name: import_module(f"gpumon_static.collect.{name}").READER for name in VENDORS
 }
 

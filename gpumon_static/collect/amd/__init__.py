@@ -11,7 +11,8 @@ from pathlib import Path
 
 from gpumon_static.collect.amd import cards, tree
 from gpumon_static.collect.values import whole
-from gpumon_static.collect.vendor import Reader, Sections, VendorReport
+from gpumon_static.collect.vendor import HostScript, Sections, VendorReader, VendorReport
+from gpumon_static.command import Command
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 
@@ -31,7 +32,7 @@ def read(sections: Sections) -> VendorReport:
     return VendorReport(gpus=gpus, driver_version=found.driver)
 
 
-READER = Reader(
+READER = VendorReader(
     tool="amdgpu",
     read=read,
     absent=Status.NO_GPU_TOOL,
@@ -40,15 +41,29 @@ READER = Reader(
     ends=b" amd-status\n",
     advice={
         Status.NO_GPU_TOOL: (
-            "{ssh} 'ls /sys/class/kfd/kfd/topology/nodes; cat /sys/class/drm/card*/device/vendor'",
-            "no kfd there? sudo modprobe amdgpu; the kernel needs CONFIG_HSA_AMD",
+            HostScript(
+                Command.constant(
+                    "ls /sys/class/kfd/kfd/topology/nodes; cat /sys/class/drm/card*/device/vendor"
+                )
+            ),
+            "no kfd there? the kernel needs CONFIG_HSA_AMD, and the driver:",
+            HostScript(Command.of("modprobe", "amdgpu").by("root")),
         ),
         Status.NO_GPUS: (
-            "{ssh} 'cat /sys/class/kfd/kfd/topology/nodes/*/gpu_id'   only zeros: no GPU that can compute",
-            "{ssh} 'sudo dmesg | grep -iE \"amdgpu|kfd\" | tail -20'",
+            HostScript(
+                Command.constant("cat /sys/class/kfd/kfd/topology/nodes/*/gpu_id"),
+                "only zeros: no GPU that can compute",
+            ),
+            HostScript(Command.constant('dmesg | grep -iE "amdgpu|kfd" | tail -20').by("root")),
         ),
-        Status.TIMEOUT: ("{ssh} 'time cat /sys/class/drm/card*/device/gpu_busy_percent'",),
+        Status.TIMEOUT: (
+            HostScript(Command.constant("time cat /sys/class/drm/card*/device/gpu_busy_percent")),
+        ),
     },
-    look=("{ssh} 'lspci | grep -i amd/ati; cat /sys/class/kfd/kfd/topology/nodes/*/gpu_id'",),
-    slow=("{ssh} 'time cat /sys/class/drm/card*/device/gpu_busy_percent'",),
+    look=(
+        HostScript(
+            Command.constant("lspci | grep -i amd/ati; cat /sys/class/kfd/kfd/topology/nodes/*/gpu_id")
+        ),
+    ),
+    slow=(HostScript(Command.constant("time cat /sys/class/drm/card*/device/gpu_busy_percent")),),
 )

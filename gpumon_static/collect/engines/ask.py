@@ -37,13 +37,13 @@ def ask(
     if config.engine == "dask":
         return _ask_dask(factory, config, on_reading, on_note, say)
     if config.engine == "threads":
-        return threads.ask(factory, config, on_reading=on_reading, on_note=on_note)
+        return threads.ask(factory, config, on_reading=on_reading, on_note=on_note, say=say)
     try:
         count = processes_for(len(factory.hosts), config.processes)
-        return processes.ask(factory, config, count, on_reading, on_note=on_note)
+        return processes.ask(factory, config, count, on_reading, on_note=on_note, say=say)
     except processes.CannotStart:
         # No process can be started: readings without that protection are better than none.
-        return threads.ask(factory, config, on_reading=on_reading, on_note=on_note)
+        return threads.ask(factory, config, on_reading=on_reading, on_note=on_note, say=say)
 
 
 def _ask_dask(

@@ -13,6 +13,7 @@ from functools import cache
 
 from distributed import Client, Security
 
+from gpumon_static.command import Command
 from gpumon_static.config.settings import FetchConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.text import Say, one_line
@@ -49,8 +50,8 @@ class DaskWorker:
         return f"the Dask worker {name} has {PACKAGE} {self.version}, not {our_version()}"
 
     @property
-    def fix(self) -> str:
-        return f"on its machine:  pip install '{PACKAGE}[dask]=={our_version()}'"
+    def fix(self) -> Command:
+        return Command.of("pip", "install", f"{PACKAGE}[dask]=={our_version()}")
 
 
 def workers(config: FetchConfig) -> list[DaskWorker]:
@@ -82,7 +83,7 @@ async def connected(config: FetchConfig) -> AsyncIterator[Client]:
             asynchronous=True,
             set_as_default=False,
             name=PACKAGE,
-            timeout=min(CONNECT_S, config.deadline),
+            timeout=min(CONNECT_S, config.deadline / 4),
             security=_security(config),
         )
     except (OSError, ImportError, RuntimeError, TypeError, ValueError) as error:
@@ -119,7 +120,7 @@ async def _check_scheduler(client: Client, config: FetchConfig) -> None:
     told = f"the Dask scheduler {config.scheduler}"
     try:
         found = await asyncio.wait_for(
-            client.run_on_scheduler(importlib.metadata.version, PACKAGE), min(ANSWER_S, config.deadline)
+            client.run_on_scheduler(importlib.metadata.version, PACKAGE), min(ANSWER_S, config.deadline / 4)
         )
     except importlib.metadata.PackageNotFoundError:
         found = ""
@@ -159,6 +160,8 @@ class Cluster:
         self._asked: dict[str, asyncio.Task[DaskWorker]] = {}
         self.workers: list[DaskWorker] = []
         """Those that may be used."""
+        self.hung: set[str] = set()
+        """Addresses of workers that are not used any more in this run."""
 
     async def look(self) -> None:
         """Raises `OSError` or `TimeoutError` where the scheduler does not answer."""
@@ -173,7 +176,7 @@ class Cluster:
         self.workers = [task.result() for task in answers if task.done() and task.result().is_ours]
 
     def able(self, label: str | None) -> list[DaskWorker]:
-        return [one for one in self.workers if one.may_ask(label)]
+        return [one for one in self.workers if one.may_ask(label) and one.address not in self.hung]
 
     async def _ask_version(self, one: DaskWorker) -> DaskWorker:
         told = await _with_version(self.client, one)

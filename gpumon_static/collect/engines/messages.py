@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpumon_static.collect.readers import ReaderFactory
-from gpumon_static.collect.ssh.target import Command
+from gpumon_static.collect.ssh.target import SecretCommand
 
 BEAT_S = 2.0
 """Seconds between two signs of life of a worker."""
@@ -16,9 +16,13 @@ BEAT_S = 2.0
 class Task:
     factory: ReaderFactory
     threads: int
+    processes: int
+    """That share what a user may start."""
     deadline: float
     """Seconds left until the deadline of the run."""
     whole_deadline: float
+    memory_mib: int
+    """Of address space. What is more is a `MemoryError`, and so the `error` of the host that caused it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,14 @@ class WantsSecret:
     """A password or passphrase, to be asked for by the run; the reply is bytes."""
 
     number: int
-    command: Command = field(repr=False)
+    command: SecretCommand = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A limit of ours leaves room for fewer hosts at once than the config allows."""
+
+    line: str
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,17 @@ worker of its own, and then a status.
 
 from __future__ import annotations
 
+import os
 import selectors
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
@@ -27,6 +29,7 @@ from gpumon_static.collect.engines.messages import (
     Asking,
     BadConfig,
     Beat,
+    Limited,
     Noted,
     Parsing,
     Task,
@@ -39,8 +42,11 @@ from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import HostReading, Status
 from gpumon_static.programs import Programs, kill_with_descendants
+from gpumon_static.text import Say
 from gpumon_static.times import utc_now
 
+ENVIRONMENT = {"MALLOC_ARENA_MAX": "1"}
+"""Each thread reserves 64 MB of address space otherwise, which is bounded."""
 WORKER = "gpumon_static.collect.engines.worker"
 SILENT_S = 20.0
 """A worker that has sent nothing for this long hangs."""
@@ -87,15 +93,27 @@ def ask(
     seconds: float | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
     on_note: Note = nobody,
+    say: Say = lambda _: None,
 ) -> list[HostReading]:
     """`seconds`: what is left of the deadline; `is_wanted`: asked now and then, else raises `Unwanted`."""
     with _Watch(factory, config, processes, on_reading, seconds) as watch:
-        watch.on_note = on_note
+        watch.on_note, watch.say = on_note, say
         return watch.run(is_wanted)
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Start a process that Ctrl-C, which reaches the whole group, does not interrupt while it imports."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Watch:
     on_note: Note
+    say: Say
 
     def __init__(
         self,
@@ -119,6 +137,7 @@ class _Watch:
         self._selector = selectors.DefaultSelector()
         self._strikes: dict[str, int] = {}
         self._never_began = 0
+        self._is_limited = False
         self._done: dict[str, HostReading] = {}
         self._programs = Programs()
         self._secrets = Secrets(self._programs)
@@ -167,7 +186,7 @@ class _Watch:
                     raise CannotStart from error
                 if not self._workers:
                     for host in hosts:
-                        self._fail(host, Status.ERROR, f"cannot start a process to ask it: {error}")
+                        self._fail(host, Status.ERROR, f"not asked: cannot start a process: {error}")
                     continue
                 self._queue.appendleft(hosts)
                 break
@@ -178,14 +197,19 @@ class _Watch:
             try:
                 # -P: nothing is imported from the directory in which it is started.
                 words = [sys.executable, "-P", "-m", WORKER, str(theirs.fileno())]
-                process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                nothing, passed = subprocess.DEVNULL, [theirs.fileno()]
+                with _without_ctrl_c():
+                    process = subprocess.Popen(
+                        words, stdin=nothing, pass_fds=passed, env=os.environ | ENVIRONMENT
+                    )
             except BaseException:
                 ours.close()
                 raise
         threads = -(-self._config.workers // self._processes)
         factory = replace(self._factory, hosts=tuple(hosts), clock=utc_now)
         left = max(0.1, self._end - time.monotonic())
-        task = Task(factory, threads, left, self._config.deadline)
+        limits = self._config.deadline, self._config.worker_memory
+        task = Task(factory, threads, self._processes, left, *limits)
         started = _Worker({h.name: h for h in hosts}, process, Channel(ours), time.monotonic())
         self._workers.add(started)
         self._selector.register(ours, selectors.EVENT_READ, started)
@@ -223,6 +247,10 @@ class _Watch:
             one.parsing, one.parsing_since = message.host, one.heard
         elif isinstance(message, Noted):
             self.on_note(message.host, message.what)
+        elif isinstance(message, Limited):
+            if not self._is_limited:
+                self._is_limited = True
+                self.say(message.line)
         elif isinstance(message, WantsSecret):
             self._in_thread(lambda: self._tell_secret(one.channel, message))
         elif isinstance(message, BadConfig):
@@ -281,7 +309,7 @@ class _Watch:
         if not self._done:
             raise CannotStart
         for host in hosts:
-            self._fail(host, Status.ERROR, "cannot start a process to ask it: it ends at once")
+            self._fail(host, Status.ERROR, "not asked: a process to ask it ends at once")
 
     def _give_up(self) -> None:
         told = f"the run's deadline of {self._config.deadline:g} s came first"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,14 +16,18 @@ from datetime import datetime
 from queue import Empty, SimpleQueue
 
 from gpumon_static.collect import gate
+from gpumon_static.collect.engines.limits import NO_THREAD, in_use, own_limit, room
 from gpumon_static.collect.patience import Patience, past_its_limits
 from gpumon_static.collect.readers import Note, ReaderFactory, nobody
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.model import HostReading, Status
+from gpumon_static.text import Say
 from gpumon_static.times import Clock
 
 Read = Callable[[HostConfig], HostReading]
 
+MOST_REFUSALS = 2
+"""Of a host that no other is asked beside."""
 LOOK_S = 1.0
 """How often the limits of the hosts, which may change on the way, are looked at, beside when one comes."""
 
@@ -34,13 +38,17 @@ def ask(
     *,
     on_reading: Callable[[HostReading], None] = lambda _: None,
     on_note: Note = nobody,
+    say: Say = lambda _: None,
 ) -> list[HostReading]:
     """The readings of the factory's hosts, in their order."""
     with factory.open(note=on_note) as read:
+        found = room(factory.hosts, min(config.workers, len(factory.hosts)), in_use())
+        if found.line:
+            say(found.line)
         return fan_out(
             factory.hosts,
             read,
-            workers=config.workers,
+            workers=found.workers,
             deadline=config.deadline,
             clock=factory.clock,
             patience=read.patience,
@@ -57,6 +65,14 @@ class _Running:
     @property
     def limit(self) -> float:
         return self.started + self.patience(self.host)
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A host that was not asked, because of a limit of ours."""
+
+    host: HostConfig
+    limit: str
 
 
 def fan_out(
@@ -101,7 +117,8 @@ class _FanOut:
         self._waiting = deque(hosts)
         self._running: dict[str, _Running] = {}
         self._done: dict[str, HostReading] = {}
-        self._answers: SimpleQueue[HostReading] = SimpleQueue()
+        self._refusals: Counter[str] = Counter()
+        self._answers: SimpleQueue[HostReading | _Refused] = SimpleQueue()
 
     def readings(self) -> list[HostReading]:
         look_at = 0.0
@@ -113,7 +130,7 @@ class _FanOut:
                 self._end_late(now)
                 look_at = min([now + LOOK_S, self._end, *(r.limit for r in self._running.values())])
             with suppress(Empty):
-                self._finish(self._answers.get(timeout=max(0.0, look_at - time.monotonic())))
+                self._take(self._answers.get(timeout=max(0.0, look_at - time.monotonic())))
         return [self._done[host.name] for host in self._hosts]
 
     def _start_waiting(self) -> None:
@@ -121,19 +138,43 @@ class _FanOut:
             host = self._waiting.popleft()
             try:
                 threading.Thread(target=self._answer, args=(host,), daemon=True).start()
-            except (RuntimeError, MemoryError) as error:
-                if self._running:
-                    # As many as the system allows: the next one when another has ended.
-                    self._waiting.appendleft(host)
-                    self._workers = len(self._running)
-                    break
-                told = f"cannot start a thread: {error}"
-                self._answers.put(gate.failure(host.name, self._clock(), Status.ERROR, told))
+            except (RuntimeError, MemoryError):
+                self._refuse(_Refused(host, NO_THREAD))
+                break
             self._running[host.name] = _Running(host, time.monotonic(), self._patience)
             self.on_start(host)
 
     def _answer(self, host: HostConfig) -> None:
-        self._answers.put(gate.answer(host.name, lambda: self._read(host), self._clock))
+        limits: list[str] = []
+
+        def read() -> HostReading:
+            try:
+                return self._read(host)
+            except Exception as error:
+                if limit := own_limit(error):
+                    limits.append(limit)
+                raise
+
+        reading = gate.answer(host.name, read, self._clock)
+        self._answers.put(_Refused(host, limits[0]) if limits else reading)
+
+    def _take(self, answer: HostReading | _Refused) -> None:
+        if isinstance(answer, HostReading):
+            self._finish(answer)
+        elif self._running.pop(answer.host.name, None):
+            self._refuse(answer)
+
+    def _refuse(self, refused: _Refused) -> None:
+        """As many at once as the system allows: this one again, when another has ended."""
+        name = refused.host.name
+        self._workers = max(1, len(self._running))
+        self._refusals[name] += not self._running
+        if self._refusals[name] < MOST_REFUSALS:
+            self._waiting.appendleft(refused.host)
+            return
+        told = f"not asked: {refused.limit}"
+        self._done[name] = gate.failure(name, self._clock(), Status.ERROR, told)
+        self.on_reading(self._done[name])
 
     def _finish(self, reading: HostReading) -> None:
         # A thread that was given up may still answer: the first reading counts.

@@ -19,11 +19,13 @@ from dataclasses import replace
 from typing import NoReturn
 
 from gpumon_static.collect.engines.channel import Channel
+from gpumon_static.collect.engines.limits import STACK_BYTES, in_use, room
 from gpumon_static.collect.engines.messages import (
     BEAT_S,
     Asking,
     BadConfig,
     Beat,
+    Limited,
     Noted,
     Parsing,
     Task,
@@ -33,13 +35,10 @@ from gpumon_static.collect.engines.threads import fan_out
 from gpumon_static.collect.once import Once
 from gpumon_static.collect.readers import Readers
 from gpumon_static.collect.ssh.passwords import NoSecret
-from gpumon_static.collect.ssh.target import Command
+from gpumon_static.collect.ssh.target import SecretCommand
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import HostReading
-
-MOST_BYTES = 4 * 1024**3
-"""Of address space. What is more is a `MemoryError`, and so the `error` of the host that caused it."""
 
 TURN_S = 0.05
 MANY_OBJECTS = 50_000
@@ -62,10 +61,14 @@ class _Worker:
             return
         with readers:
             self._readers = readers
+            wanted = min(task.threads, len(task.factory.hosts))
+            found = room(task.factory.hosts, wanted, in_use(), task.processes)
+            if found.line:
+                self._channel.send(Limited(found.line))
             fan_out(
                 task.factory.hosts,
                 lambda host: self._read(readers, host),
-                workers=task.threads,
+                workers=found.workers,
                 deadline=task.deadline,
                 whole_deadline=task.whole_deadline,
                 clock=readers.clock,
@@ -103,7 +106,7 @@ class _Worker:
     def _note(self, host: str, what: object) -> None:
         self._channel.send(Noted(host, what))
 
-    def _ask_for_secret(self, command: Command) -> str:
+    def _ask_for_secret(self, command: SecretCommand) -> str:
         number, event, received = len(self._waiting), threading.Event(), list[bytes]()
         self._waiting[number] = event, received
         self._channel.send(WantsSecret(number, command))
@@ -115,9 +118,10 @@ class _Worker:
 
 
 def main(descriptor: int) -> NoReturn:
-    # Ctrl-C reaches the whole group; the run decides when its workers end.
+    # Ctrl-C reaches the whole group; the run decides when its workers end. It was blocked until now.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _bound_memory()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.stack_size(STACK_BYTES)
     # Of many threads that wait for their turn, each wakes up once in this time.
     sys.setswitchinterval(TURN_S)
     # Nearly all that is made here is dropped at once, and to look for the rest takes a tenth of the time.
@@ -126,6 +130,7 @@ def main(descriptor: int) -> NoReturn:
     channel = Channel(socket.socket(fileno=descriptor))
     try:
         task: Task = channel.receive()
+        _bound_memory(task.memory_mib * 1024**2)
         worker = _Worker(channel)
         for talk in (worker.listen, worker.beat):
             threading.Thread(target=talk, daemon=True).start()
@@ -140,9 +145,9 @@ def main(descriptor: int) -> NoReturn:
     os._exit(0)
 
 
-def _bound_memory() -> None:
+def _bound_memory(wanted: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
-    bound = MOST_BYTES if most == resource.RLIM_INFINITY else min(MOST_BYTES, most)
+    bound = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
     resource.setrlimit(resource.RLIMIT_AS, (bound, most))
 
 

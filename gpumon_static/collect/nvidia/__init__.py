@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gpumon_static.collect.nvidia import integrated, smi
 from gpumon_static.collect.values import whole
-from gpumon_static.collect.vendor import Reader, Sections, VendorReport
+from gpumon_static.collect.vendor import HostScript, Sections, VendorReader, VendorReport
+from gpumon_static.command import Command
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 
@@ -26,7 +27,7 @@ def read(sections: Sections) -> VendorReport:
     return integrated.with_shared_memory(report, sections)
 
 
-READER = Reader(
+READER = VendorReader(
     tool="nvidia-smi",
     read=read,
     absent=Status.NO_NVIDIA_SMI,
@@ -35,19 +36,25 @@ READER = Reader(
     ends=b" smi-status\n",
     advice={
         Status.NO_NVIDIA_SMI: (
-            "{ssh} 'command -v nvidia-smi; ls -l /usr/bin/nvidia-smi'",
+            HostScript(Command.of("find", "/", "-xdev", "-name", "nvidia-smi", "-type", "f")),
+            'elsewhere than searched?  [hosts.NAME] nvidia_smi = "PATH"',
             "no GPU in it? remove it from common.hosts; no driver? install it",
         ),
         Status.DRIVER: (
-            "{ssh} 'nvidia-smi; cat /proc/driver/nvidia/version'",
-            "after an update of the driver: reboot the host; else: sudo modprobe nvidia",
+            HostScript(Command.constant("nvidia-smi; cat /proc/driver/nvidia/version")),
+            "after an update of the driver: reboot the host",
+            HostScript(Command.of("modprobe", "nvidia").by("root")),
         ),
-        Status.NO_GPUS: ("{ssh} 'lspci | grep -i nvidia'", "{ssh} 'sudo dmesg | grep -i nvrm | tail'"),
-        Status.TIMEOUT: ("{ssh} 'time nvidia-smi'",),
+        Status.NO_GPUS: (
+            HostScript(Command.constant("lspci | grep -i nvidia")),
+            HostScript(Command.constant("dmesg | grep -i nvrm | tail").by("root")),
+        ),
+        Status.TIMEOUT: (HostScript(Command.constant("time nvidia-smi")),),
     },
-    look=("{ssh} 'lspci | grep -i nvidia; nvidia-smi -L'",),
+    look=(HostScript(Command.constant("lspci | grep -i nvidia; nvidia-smi -L")),),
     slow=(
-        "{ssh} 'time nvidia-smi'",
-        "most often the driver is loaded again each time: sudo systemctl enable --now nvidia-persistenced",
+        HostScript(Command.constant("time nvidia-smi")),
+        "most often the driver is loaded again each time:",
+        HostScript(Command.of("systemctl", "enable", "--now", "nvidia-persistenced").by("root")),
     ),
 )

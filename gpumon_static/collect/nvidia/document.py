@@ -7,6 +7,9 @@ Unable to determine the device handle for GPU3: 0000:5F:00.0: Unknown Error     
 
 A document can declare entities before its root only. The parser starts at the root, with text that is decoded
 already: no declaration reaches it, whatever encoding one claims.
+
+The name of a process is its user's text, and some drivers print it as it is: `</process_name>` and a whole
+GPU may stand in it. So names are escaped before anything is looked for.
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ _END = re.compile(r"nvidia_smi_log\s*>")
 _CLOSES = re.compile(r"</(?:\w{1,20}:)?$")
 _SCHEMA = re.compile(r"nvsmi_device_v(\d{1,4})\.dtd")
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# The ampersand last: what is read is undone in this order, and done in the other.
-_ENTITIES = (("<", "&lt;"), (">", "&gt;"), ("&", "&amp;"))
+_NAME, _END_OF_NAME = "<process_name>", "</process_name>"
+_NO_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)")
 _BARE_AMPERSAND = re.compile(r"&(?!#?\w{1,8};)")
 
 # What nvidia-smi prints instead of XML, and what that means. Its exit status is not reliable: 255 is
@@ -76,6 +79,7 @@ class _Span:
 
 def find(stdout: str, stderr: str, exit_status: int) -> Document:
     """A complete document counts, whatever the exit status; an incomplete one is refused."""
+    stdout = _with_escaped_names(stdout)
     spans = list(islice(_documents(stdout), MOST_DOCUMENTS))
     if not spans:
         raise _no_document(stdout, stderr, exit_status)
@@ -237,26 +241,30 @@ def _refuse(*_declared: object) -> NoReturn:
 
 
 def _repaired(document: str) -> str:
-    """Some drivers print names as they are: `<script>` is a legal one of a process."""
-    document = _NOT_XML.sub("\ufffd", document, count=MOST_MARKS)
+    """Without what is never XML: control characters, ampersands that begin nothing."""
+    return _BARE_AMPERSAND.sub("&amp;", _NOT_XML.sub("\ufffd", document, count=MOST_MARKS))
+
+
+def _with_escaped_names(text: str) -> str:
+    """A name ends at the last closing tag of the line in which the first one stands."""
     parts, done = [], 0
-    while (tag := document.find("<process_name>", done)) >= 0:
-        start = tag + len("<process_name>")
-        end = document.find("</process_name>", start)
-        if end < 0:
+    while (tag := text.find(_NAME, done)) >= 0:
+        start = tag + len(_NAME)
+        first = text.find(_END_OF_NAME, start)
+        if first < 0:
             break
-        parts += [document[done:start], _escaped(document[start:end])]
+        line_end = text.find("\n", first)
+        end = text.rfind(_END_OF_NAME, first, line_end if line_end >= 0 else len(text))
+        parts += [text[done:start], _escaped(text[start:end])]
         done = end
-    return _BARE_AMPERSAND.sub("&amp;", "".join([*parts, document[done:]]))
+    return "".join([*parts, text[done:]])
 
 
 def _escaped(name: str) -> str:
     """A name as XML has it; parts of it may be escaped already."""
-    for mark, entity in _ENTITIES:
-        name = name.replace(entity, mark)
-    for mark, entity in reversed(_ENTITIES):
-        name = name.replace(mark, entity)
-    return name
+    if "<" not in name and ">" not in name and "&" not in name:
+        return name
+    return _NO_ENTITY.sub("&amp;", name).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _no_document(stdout: str, stderr: str, exit_status: int) -> HostError:

@@ -8,12 +8,16 @@ vendors="$vendors nvidia"
 
 # nvidia-smi's XML without what is not used (four fifths are clocks that the GPU could be set to; the
 # list of old processes may be as long). Then, on stderr, whether `-L` is needed, and the PIDs for ps.
-# `-L`: only there a slice of a GPU has a name, and a GPU that is missing here a number.
+# `-L`: only there a slice of a GPU has a name, and a GPU that is missing here a number; and no user's text is in it,
+# so that it shows which GPU of too many is none.
 filter='
   skipped { if (/<\/accounted_processes>/) { skipped = 0; print } next }
+  # The name of a process is a text of its user, with any tags in it: none of them counts, on the next lines neither.
+  named { named = !/<\/process_name>/; print; next }
   /^[ \t]*<supported_graphics_clock>[0-9]* MHz<\/supported_graphics_clock>[ \t\r]*$/ { next }
-  /<accounted_processes>/ && !/<\/accounted_processes>/ { skipped = 1 }
   { sub(/^[ \t]+/, ""); print }
+  at = index($0, "<process_name>") { named = !/<\/process_name>/; $0 = substr($0, 1, at - 1) }
+  /<accounted_processes>/ && !/<\/accounted_processes>/ { skipped = 1 }
   /<current_mig>Enabled|Unable to determine the device handle/ { list = 1 }
   match($0, /<attached_gpus>[0-9]+/) { attached = substr($0, RSTART + 15, RLENGTH - 15) }
   { gpus += gsub(/<gpu id=/, "&") }
@@ -26,18 +30,26 @@ filter='
     }
   }
   /<\/(compute_)?processes>/ { listed = 0 }
-  END { printf "\n%s%s", (list || attached + 0 > gpus + 0 ? "list" : "no"), pids >"/dev/stderr" }'
+  END { printf "\n%s%s", (list || (attached && attached + 0 != gpus + 0) ? "list" : "no"), pids >"/dev/stderr" }'
 
-# A driver that hangs keeps every nvidia-smi in the kernel for ever: another one would only hang too.
+# A driver that hangs keeps every nvidia-smi in the kernel for ever: another one would only hang too. Only those of
+# this login count: any user can give a process that name. `-C` would add to `-u` what others have.
 one_hangs() {
   [ "$GPUMON_WAS_LATE" = yes ] || return
-  case $newline$(ps -C nvidia-smi -o stat=) in *"$newline"D*) ;; *) return 1 ;; esac
+  IFS=$newline
+  for line in $(ps -u "$(id -u)" -o stat= -o comm=); do
+    case $line in D*' nvidia-smi') break ;; esac
+    line=
+  done
+  IFS=' '
+  [ "$line" ]
 }
 
 # Where other GPUs were found and no sign of this vendor, nvidia-smi is not worth its second: images for a
 # whole lab have it everywhere. Without any GPU it is run, and explains what is wrong with the driver.
 is_nvidia_here() {
-  command -v nvidia-smi >/dev/null || return
+  smi=${GPUMON_NVIDIA_SMI:-nvidia-smi}
+  command -v "$smi" >/dev/null || return
   [ "$other" ] || return 0
   [ -d "$proc/driver/nvidia" ] && return
   set +f
@@ -58,7 +70,7 @@ ask_nvidia() {
     echo 'one of an earlier run still hangs in the kernel, so none was started'
     status=124
   else
-    xml=$(limited "$limit" smi-status nvidia-smi -q -x 4>&3)
+    xml=$(limited "$limit" smi-status "$smi" -q -x 4>&3)
     status=$?
   fi
   section smi-status
@@ -75,7 +87,7 @@ ask_nvidia() {
   case $found in
     list*)
       section smi-list
-      limited "$short" list-status nvidia-smi -L
+      limited "$short" list-status "$smi" -L
       ;;
   esac
 }

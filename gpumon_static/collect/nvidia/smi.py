@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from gpumon_static.collect.nvidia import diagnosis, document, lost, mig
 from gpumon_static.collect.nvidia.document import Texts, first, told
@@ -25,9 +25,6 @@ from gpumon_static.collect.vendor import VendorReport
 from gpumon_static.errors import HostError
 from gpumon_static.model import Gpu, Process, Status
 from gpumon_static.text import one_line
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 NEWEST_SCHEMA = 13
 MOST_GPUS = 1024
@@ -58,17 +55,19 @@ POWER_LIMIT = (
     "power_readings/power_limit",
 )
 PROCESSES = ("processes", "compute_processes")
+LINK = "pci/pci_gpu_link_info/pcie_gen"
+_PERFORMANCE_STATE = re.compile(r"P\d{1,2}", re.ASCII)
 
 
 def parse(stdout: str, stderr: str = "", exit_status: int = 0, listing: str = "") -> VendorReport:
     """`listing` is the answer of `nvidia-smi -L`, where it was asked for. Raises `HostError`."""
     found = document.find(stdout, stderr, exit_status)
     all_elements = found.root.findall("gpu") or found.root.findall(".//gpu")
-    elements = all_elements[:MOST_GPUS]
     missing = lost.find(found.around)
-    if not elements and not missing:
+    if not all_elements and not missing:
         raise HostError(Status.NO_GPUS, "nvidia-smi lists no GPU")
     listed = mig.parse_list(listing)
+    elements = _confirmed(all_elements, whole(found.root.findtext("attached_gpus")), listed)[:MOST_GPUS]
     described = [_gpu(place, element) for place, element in enumerate(elements)]
     gpus = diagnosis.with_inforom(described, found.around)
     indices = lost.indices(gpus, missing, listed)
@@ -85,6 +84,28 @@ def parse(stdout: str, stderr: str = "", exit_status: int = 0, listing: str = ""
     )
 
 
+def _confirmed(
+    elements: list[Element], attached: int | None, listed: Sequence[mig.ListedGpu]
+) -> list[Element]:
+    """Where there are more GPUs than the driver counts, those that `-L` lists as well.
+
+    A process name of several lines may pretend to be one. No name is in that list, nor before the count.
+    """
+    if not attached or len(elements) <= attached:
+        return elements
+    found: dict[str | None, list[Element]] = {one.uuid: [] for one in listed}
+    for element in elements:
+        found.get(known(element.findtext("uuid")), []).append(element)
+    return [same[0] if len(same) == 1 else _bare(same[0]) for same in found.values() if same] or elements
+
+
+def _bare(element: Element) -> Element:
+    """Of a GPU that is there more than once: which one the driver wrote is not known."""
+    bare = Element("gpu", element.attrib)
+    bare.extend(child for child in element if child.tag in ("uuid", "product_name"))
+    return bare
+
+
 def _warning(around: str) -> str | None:
     found = (line.strip() for line in lines(around, MOST_LINES) if _WARNING.search(line))
     return one_line("; ".join(islice(found, MOST_WARNINGS)))
@@ -98,7 +119,7 @@ def _note(found: document.Document, described: int, missing: int, listed: int) -
     if found.schema is not None and found.schema > NEWEST_SCHEMA:
         notes.append(f"nvidia-smi's schema v{found.schema} is new here: read as v{NEWEST_SCHEMA}")
     attached = whole(found.root.findtext("attached_gpus"))
-    if attached is not None and attached > max(seen, listed):
+    if attached and (attached > max(seen, listed) or described > attached):
         notes.append(f"nvidia-smi counts {attached} GPUs and describes {seen}")
     return "; ".join(notes) or None
 
@@ -129,7 +150,17 @@ def _gpu(place: int, element: Element) -> Gpu:
         processes=_processes(unplaced),
         processes_known=processes_known,
         faults=diagnosis.diagnose(gpu),
+        clock_sm_mhz=first(gpu, ["clocks/sm_clock"], number),
+        performance_state=first(gpu, ["performance_state"], _performance_state),
+        pcie_generation=first(gpu, [f"{LINK}/current_link_gen"], whole),
+        pcie_generation_max=first(gpu, [f"{LINK}/max_link_gen"], whole),
+        serial=told(gpu, "serial"),
     )
+
+
+def _performance_state(text: str | None) -> str | None:
+    state = known(text)
+    return state if state and _PERFORMANCE_STATE.fullmatch(state) else None
 
 
 def _processes(infos: Sequence[Texts]) -> tuple[Process, ...]:

@@ -1,6 +1,6 @@
 """The probe script as it is sent, and its output cut into sections.
 
-    @@gpumon begin 2 4f1d22ab90c3e7d5
+    @@gpumon begin 4 4f1d22ab90c3e7d5
     @@gpumon 4f1d22ab90c3e7d5 probe
     sent
     @@gpumon 4f1d22ab90c3e7d5 smi-status
@@ -26,13 +26,17 @@ from pathlib import Path
 from gpumon_static.collect.trace import Trace
 from gpumon_static.collect.vendors import READERS
 from gpumon_static.config.settings import HostConfig
-from gpumon_static.errors import HostError
+from gpumon_static.errors import Cause, HostError
 from gpumon_static.model import Status
 from gpumon_static.text import one_line
 
+PROBE_PATH = "/usr/local/bin/gpumon-probe"
+"""Where it is installed on a host, for a key that may run nothing else."""
 COMMAND = "sh -s"
 ASK_SLURM = "GPUMON_ASK=slurm"
 """In the command too: an installed probe reads no input, but sees with which command it was called."""
+LINE = "\n"
+"""Between the mount points in GPUMON_DISKS; in a line of authorized_keys, a colon."""
 MOST_BYTES = 8 * 1024 * 1024
 """Eight times the largest answer seen of a real host."""
 MOST_SLURM_BYTES = 40 * 1024 * 1024
@@ -57,6 +61,9 @@ _NO_SHELL = re.compile(
     re.IGNORECASE,
 )
 
+# util-linux's, and shadow's.
+_NO_LOGIN_SHELL = re.compile(r"account is (?:currently )?not available", re.IGNORECASE)
+
 
 @cache
 def script() -> str:
@@ -72,6 +79,14 @@ def version() -> int:
     found = re.search(r"'\\n@@gpumon begin (\d+)", script())
     assert found
     return int(found[1])
+
+
+@cache
+def searched() -> str:
+    """The directories in which the probe looks for programs, beside the login's own PATH."""
+    found = re.search(r"^  PATH=\$PATH:(/usr/bin\S+)$", script(), re.MULTILINE)
+    assert found
+    return found[1].replace(":", ", ")
 
 
 def told_version(text: str) -> int:
@@ -94,11 +109,21 @@ def settings(host: HostConfig) -> dict[str, str]:
     """What config.ini sets for the probe. A tool that hangs is ended before the host's time is up."""
     return {
         "GPUMON_TIMEOUT": str(max(1, round(host.command_timeout * 0.8))),
-        "GPUMON_DISKS": "\n".join(host.disks),
+        "GPUMON_DISKS": LINE.join(host.disks),
         "GPUMON_COMMAND_LINES": "yes" if host.command_lines else "",
         # All of them in the probe's own order where it is open which.
         "GPUMON_VENDORS": host.vendor if host.vendor and host.vendor in READERS else "",
+        "GPUMON_NVIDIA_SMI": host.nvidia_smi or "",
     }
+
+
+def received(found: Mapping[str, str]) -> dict[str, str]:
+    """The settings that an installed probe reports; none of a version before 4."""
+    values: dict[str, list[str]] = {}
+    for line in found.get("settings", "").splitlines():
+        name, _, value = line.partition("=")
+        values.setdefault(name, []).append(value)
+    return {name: LINE.join(parts) for name, parts in values.items()}
 
 
 def stdin(host: HostConfig) -> bytes:
@@ -211,6 +236,9 @@ def _no_probe(text: str) -> HostError:
     told = f"it printed: {said}" if said else "it printed nothing"
     if _NO_SHELL.search(text[:LONGEST_COMPLAINT]):
         return HostError(Status.NO_SHELL, f"it answers, but has no POSIX shell; {told}")
+    if _NO_LOGIN_SHELL.search(text[:LONGEST_COMPLAINT]):
+        told = f"the account may not log in: its shell is nologin; {told}"
+        return HostError(Status.BAD_OUTPUT, told, cause=Cause.NO_LOGIN_SHELL)
     return HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
 
 

@@ -8,7 +8,7 @@
 # This file is its first part. `gpumon-static probe` prints all of it: this file, `section.sh` of each vendor
 # beside it, which adds its name to `vendors` and has a function `ask_NAME`, and run.sh.
 #
-#   @@gpumon begin 2 4f1d...       version of this script, and a token no process name can guess
+#   @@gpumon begin 4 4f1d...       version of this script, and a token no process name can guess
 #   @@gpumon 4f1d... smi-stderr    a section starts; what follows is its text
 #   ...
 #   @@gpumon 4f1d... end           nothing was cut off
@@ -16,7 +16,9 @@
 # GPUMON_TIMEOUT: seconds that a vendor's tool may take. GPUMON_DISKS: mount points, one per line.
 # GPUMON_COMMAND_LINES: `yes` to send those too. GPUMON_GZIP: `yes` where the collector can unpack the XML.
 # GPUMON_WAS_LATE: `yes` where the last run timed out. GPUMON_VENDORS: which to look for; by default all.
-# GPUMON_SENT: `sent` by the collector; an installed script gets no settings.
+# GPUMON_NVIDIA_SMI: its path, where it is in none of the usual directories.
+# GPUMON_SENT: `sent` by the collector. An installed script gets no settings but those of `env` in authorized_keys, where
+# mount points have a colon between them, and reports what it got.
 # GPUMON_ASK: `slurm` to report what Slurm knows of its cluster, and nothing else. An installed probe is asked
 # for that by the command of the connection (SSH_ORIGINAL_COMMAND), of which it takes nothing else.
 # GPUMON_PROC, GPUMON_SYS, GPUMON_SHARE: for the tests and the demo.
@@ -251,22 +253,26 @@ ask_slurm() {
     return
   fi
   section slurm-stderr
-  jobs=$(ask_scontrol job)
-  nodes=$(ask_scontrol node)
+  jobs=$(ask_slurms scontrol -o -d show job)
+  nodes=$(ask_slurms scontrol -o -d show node)
+  # Of what scontrol prints, names and comments are the users' own texts, whole records of jobs among them. In these
+  # columns there is none: they confirm which records are real. After scontrol, so that no job is missing here.
+  owners=$(ask_slurms squeue -h -t all -o '%A|%U|%u|%T|%N')
   send slurm-jobs "$jobs"
   send slurm-nodes "$nodes"
+  send slurm-owners "$owners"
   section slurm-version
   scontrol --version
 }
 
-# At most 16 MiB, in half of the time each, and scontrol's own status in the last line: of a pipe, sh has
+# At most 16 MiB, in a third of the time each, and the command's own status in the last line: of a pipe, sh has
 # that of the last command only.
-ask_scontrol() {
+ask_slurms() {
   exec 5>&1
   status=$(
     {
       {
-        limited "$(((limit + 1) / 2))" slurm-late scontrol -o -d show "$1" 4>&3 5>&- 6>&-
+        limited "$(((limit + 2) / 3))" slurm-late "$@" 4>&3 5>&- 6>&-
         echo $? >&6
       } | head -c 16777216 >&5
     } 6>&1
@@ -282,6 +288,22 @@ send() {
     section "$1"
     printf '%s\n' "$2"
   fi
+}
+
+# One per line; of mount points each.
+report_settings() {
+  section settings
+  printf '%s\n' "GPUMON_TIMEOUT=$limit" "GPUMON_COMMAND_LINES=$command_lines" "GPUMON_VENDORS=$GPUMON_VENDORS" \
+    "GPUMON_NVIDIA_SMI=$GPUMON_NVIDIA_SMI"
+  IFS=:$newline
+  # shellcheck disable=SC2086
+  set -- $disks
+  disks=
+  IFS=' '
+  for disk; do
+    printf 'GPUMON_DISKS=%s\n' "$disk"
+    disks="$disks$disk$newline"
+  done
 }
 
 main() {
@@ -303,10 +325,11 @@ main() {
   exec 3>&1 4>/dev/null 2>/dev/null
   read -r token </proc/sys/kernel/random/uuid || token=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
   token=${token:-$$}
-  printf '\n@@gpumon begin 2 %s\n\n@@gpumon %s probe\n%s\n' "$token" "$token" "${GPUMON_SENT:-installed}"
+  printf '\n@@gpumon begin 4 %s\n\n@@gpumon %s probe\n%s\n' "$token" "$token" "${GPUMON_SENT:-installed}"
 
   section clock
   date +%s
+  if [ "$GPUMON_SENT" != sent ]; then report_settings; fi
   case $SSH_ORIGINAL_COMMAND in *GPUMON_ASK=slurm*) GPUMON_ASK=slurm ;; esac
   if [ "$GPUMON_ASK" = slurm ]; then
     ask_slurm

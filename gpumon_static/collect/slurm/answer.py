@@ -7,7 +7,8 @@ from datetime import datetime
 
 from gpumon_static.bounds.tables import MOST_JOBS, MOST_NODES
 from gpumon_static.collect.probe import framing
-from gpumon_static.collect.slurm.jobs import JobLines
+from gpumon_static.collect.slurm import owners
+from gpumon_static.collect.slurm.jobs import JobLines, records
 from gpumon_static.collect.slurm.nodes import parse_node
 from gpumon_static.collect.slurm.values import NodeLists
 from gpumon_static.collect.values import lines
@@ -16,6 +17,7 @@ from gpumon_static.model import HostReading, SlurmAnswer, Status
 from gpumon_static.text import count, one_line
 
 PACKED = ("slurm-jobs", "slurm-nodes")
+OWNERS = "slurm-owners"
 MOST_LINES = 100_000
 MOST_NODES_OF_JOBS = 200_000
 STATUS = "\nstatus "
@@ -27,7 +29,7 @@ CUT_OFF = "141"
 
 def parse(host: str, output: bytes, fetched_at: datetime) -> HostReading:
     """Raises `HostError` where the output has no answer of Slurm in it."""
-    sections = framing.sections(framing.decoded(output, PACKED, framing.MOST_SLURM_BYTES))
+    sections = framing.sections(framing.decoded(output, (*PACKED, OWNERS), framing.MOST_SLURM_BYTES))
     if "slurm-missing" in sections:
         raise HostError(
             Status.ERROR, "there is no scontrol on this host, or not on the PATH of its login shell"
@@ -39,17 +41,18 @@ def parse(host: str, output: bytes, fetched_at: datetime) -> HostReading:
         raise HostError(Status.BAD_OUTPUT, told)
     said = one_line(sections.get("slurm-stderr"))
     jobs_text, nodes_text = (_answered(sections[name], said) for name in PACKED)
-    jobs = JobLines(NodeLists(MOST_NODES_OF_JOBS))
-    for line in lines(jobs_text, MOST_LINES):
-        if line != "No jobs in the system":
-            jobs.add(line)
+    confirmed = _confirmed(sections.get(OWNERS))
+    jobs = JobLines(NodeLists(MOST_NODES_OF_JOBS), confirmed)
+    for record in records(lines(jobs_text, MOST_LINES), confirmed):
+        if record != "No jobs in the system":
+            jobs.add(record)
     nodes = [node for line in lines(nodes_text, MOST_LINES) if (node := parse_node(line))]
     version = one_line(sections.get("slurm-version"))
     answer = SlurmAnswer(
         version=version.split()[-1] if version else None,
         nodes=tuple(nodes[: MOST_NODES + 1]),
         jobs=tuple(jobs.holding.values())[: MOST_JOBS + 1],
-        waiting=tuple(jobs.waiting.values()),
+        waiting=tuple(jobs.waiting()),
     )
     return HostReading(host, fetched_at, note=_left_out(jobs, sections), slurm=answer)
 
@@ -68,8 +71,16 @@ def _answered(text: str, said: str | None) -> str:
     return answer
 
 
+def _confirmed(text: str | None) -> dict[str, owners.JobOwner] | None:
+    """The jobs that squeue has; None of a probe of an older version, or where squeue failed."""
+    answer, _, status = (text or "").rpartition(STATUS)
+    return owners.parse(answer) if one_line(status, LONGEST_STATUS) == "0" else None
+
+
 def _left_out(jobs: JobLines, sections: Mapping[str, str]) -> str | None:
     told = []
+    if OWNERS in sections and jobs.owners is None:
+        told.append("squeue failed: owners of jobs are not confirmed")
     if any(sections[name].rpartition(STATUS)[2].strip() == CUT_OFF for name in PACKED):
         told.append("scontrol prints more than 16 MiB: what comes after that is not known")
     if jobs.bad_lines:

@@ -2,7 +2,8 @@
 
 That a GPU is given to a job is the node's own word. Which job it is: by the job id in the cgroup of its
 processes first; by Slurm's number of the GPU only where it has no process, because nvidia-smi may count
-differently. What Slurm hides (PrivateData) is unknown, never free. Of jobs that share a GPU the one that ends
+differently. What Slurm hides (PrivateData) or
+does not answer is unknown, never free. Of jobs that share a GPU the one that ends
 last counts, because the GPU is not free before; one whose end is not known is last.
 """
 
@@ -39,14 +40,27 @@ class _OnNode:
 
 
 def join(
-    readings: Sequence[HostReading], answers: Mapping[str, HostReading], config: Config
+    readings: Sequence[HostReading],
+    answers: Mapping[str, HostReading],
+    config: Config,
+    last_nodes: Mapping[str, str] | None = None,
 ) -> list[HostReading]:
-    """`answers`: by the name under which each cluster was asked. One that failed changes no reading."""
+    """`answers`: by the name under which each cluster was asked. Of hosts of one that failed nothing is free.
+
+    `last_nodes`: hosts that were nodes in the run before, and their names in Slurm.
+    """
     hosts = {host.name: host for host in config.hosts}
     joined = {reading.host: reading for reading in readings}
+    before = last_nodes or {}
     for cluster in config.clusters:
         answered = answers.get(cluster.asked.name)
         if answered is None or answered.slurm is None:
+            named = {host.name for host in config.hosts if host.slurm}
+            # Where it is not known which hosts it manages, it may be any.
+            managed = cluster.hosts or {*before, *named} or joined.keys()
+            joined |= {
+                name: _unanswered(joined[name], before.get(name)) for name in managed if name in joined
+            }
             continue
         nodes = _nodes(answered.slurm)
         for name in cluster.hosts or joined.keys():
@@ -96,9 +110,23 @@ def _joined(
         hidden = tuple(replace(gpu, allocation=UNKNOWN) for gpu in reading.gpus)
         return replace(reading, gpus=hidden) if is_expected else None
     node = on_node.node
+    on_node = _OnNode(node, [(job, _believed(gpus, node)) for job, gpus in on_node.jobs])
     about = NodeState(node.name, node.state, node.reason, node.takes_jobs, node.kind)
     given = _Given(reading.gpus, on_node, cluster)
     return replace(reading, node=about, gpus=tuple(given.with_allocations()))
+
+
+def _unanswered(reading: HostReading, node: str | None) -> HostReading:
+    """Of a host whose Slurm does not answer: a GPU without a process may be given to a job."""
+    hidden = tuple(replace(gpu, allocation=UNKNOWN) for gpu in reading.gpus)
+    return replace(reading, node=NodeState(node), gpus=hidden)
+
+
+def _believed(gpus: JobGpus, node: SlurmNode) -> JobGpus:
+    """The GPUs of a job where its node has so many, and these, in use: users' texts are in its record."""
+    too_many = node.gpus_used is not None and gpus.count > node.gpus_used
+    elsewhere = node.used is not None and not set(gpus.indexes) <= set(node.used)
+    return JobGpus(gpus.node, 0, parts=gpus.parts) if too_many or elsewhere else gpus
 
 
 class _Given:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
+import errno
+import getpass
+from pathlib import Path
 
 import paramiko
 
 from gpumon_static.collect.ssh.known_hosts import KnownHosts, Verdict, lookup_name
 from gpumon_static.collect.ssh.target import Target
 from gpumon_static.collect.trace import Step, Trace
+from gpumon_static.command import Command
 from gpumon_static.errors import HostError
+from gpumon_static.files import owner_of
 from gpumon_static.model import Status
 
 
@@ -36,13 +40,12 @@ def refusal(key: paramiko.PKey, target: Target, known: KnownHosts, verdict: Verd
     """With the command that fixes it."""
     shown = f"{key.get_name()} {key.fingerprint}"
     add = _line_that_adds(key, target, known)
-    name = shlex.quote(lookup_name(target.known_as.hostname, target.known_as.port))
-    file = shlex.quote(str(known.path))
+    name = lookup_name(target.known_as.hostname, target.known_as.port)
     reasons = {
         Verdict.UNKNOWN: (f"unknown host key; compare {shown} with the host's own", add),
         Verdict.CHANGED: (
             f"HOST KEY CHANGED to {shown}: reinstalled, or an attacker in between; if the new key is right",
-            f"ssh-keygen -R {name} -f {file} && {add}",
+            Command.of("ssh-keygen", "-R", name, "-f", known.path).then(add).by(add.user),
         ),
         Verdict.REVOKED: (f"the host key {shown} is revoked in {known.path}", None),
         Verdict.AUTHORITY_ONLY: (
@@ -55,14 +58,26 @@ def refusal(key: paramiko.PKey, target: Target, known: KnownHosts, verdict: Verd
     return HostError(Status.HOST_KEY, told, fix=fix)
 
 
-def _line_that_adds(key: paramiko.PKey, target: Target, known: KnownHosts) -> str:
-    file = shlex.quote(str(known.path))
-    if target.via or target.proxy_command or target.known_as != target.at:
-        # ssh-keyscan supports neither jump hosts nor aliases.
-        named = lookup_name(target.known_as.hostname, target.known_as.port)
-        return f"echo {shlex.quote(f'{named} {key.get_name()} {key.get_base64()}')} >> {file}"
-    port = "" if target.at.port == 22 else f"-p {target.at.port} "
-    return f"ssh-keyscan {port}{target.at.hostname} >> {file}"
+def _line_that_adds(key: paramiko.PKey, target: Target, known: KnownHosts) -> Command:
+    """With the key whose fingerprint is shown: what asks the host once more may be given another one.
+
+    A new file is its writer's, and `ssh-keygen -R` makes a new one: by root, it would be closed to fetch.
+    """
+    named = lookup_name(target.known_as.hostname, target.known_as.port)
+    # The last line that is there may lack its end.
+    line = Command.of("printf", r"\n%s\n", f"{named} {key.get_name()} {key.get_base64()}")
+    folder = known.path.parent
+    add = line.appended_to(known.path)
+    made = add if folder.is_dir() else Command.of("mkdir", "-p", "-m", 700, folder).then(add)
+    return made.by(owner_of(folder))
+
+
+def unreadable(path: Path, error: OSError) -> HostError:
+    """For each host that is known by this file; others may be known by another one."""
+    user = getpass.getuser()
+    told = f"{path} cannot be read by {user}: {error.strerror}; it belongs to {owner_of(path)}"
+    fix = Command.of("chown", f"{user}:", path) if error.errno == errno.EACCES else None
+    return HostError(Status.HOST_KEY, told, fix=fix and fix.by("root"))
 
 
 def prefer(transport: paramiko.Transport, key_types: set[str], *, only: bool) -> None:

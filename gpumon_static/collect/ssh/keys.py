@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from gpumon_static.collect.once import Once
 from gpumon_static.collect.ssh.passwords import NoSecret, SecretSource
-from gpumon_static.collect.ssh.target import Command, Target
+from gpumon_static.collect.ssh.target import SecretCommand, Target
+from gpumon_static.command import Command
 
 DEFAULT_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 AGENT_SECONDS = 5
@@ -37,6 +38,8 @@ class Encrypted(BadKey):
 class Identity:
     name: str
     key: paramiko.PKey
+    file: Path | None = None
+    """None for a key of the agent."""
 
 
 class KeyRing:
@@ -45,7 +48,7 @@ class KeyRing:
         self._files = Once(self._load)
         self._agent_lock = threading.Lock()
 
-    def check(self, files: Iterable[tuple[Path, Command | None]]) -> None:
+    def check(self, files: Iterable[tuple[Path, SecretCommand | None]]) -> None:
         """Raises `BadKey`. A passphrase is asked for only when a host needs the key."""
         for file, passphrase_command in files:
             if passphrase_command is None:
@@ -62,7 +65,7 @@ class KeyRing:
             return [], []
         found: list[Identity] = []
         failed: list[str] = []
-        for file in target.key_files or _default_files():
+        for file in target.key_files or default_files():
             try:
                 found += self._files((file, target.passphrase_command))
             except BadKey as error:
@@ -74,7 +77,7 @@ class KeyRing:
             found = found + others if named else others + found
         return found, failed
 
-    def _load(self, key: tuple[Path, Command | None]) -> list[Identity]:
+    def _load(self, key: tuple[Path, SecretCommand | None]) -> list[Identity]:
         file, passphrase_command = key
         try:
             return list(_with_certificate(file, _load_key(file, None)))
@@ -91,7 +94,7 @@ class KeyRing:
         public = _public_blob(file)
         held = [i for i in self._agent_identities() if i.key.asbytes() == public]
         if not held:
-            way_out = f"set key_passphrase_command, or give it to the agent: ssh-add {file}"
+            way_out = f"set key_passphrase_command, or give it to the agent: {Command.of('ssh-add', file)}"
             raise BadKey(f"{file} is encrypted: {way_out}")
         return held
 
@@ -163,20 +166,28 @@ def _read_key(file: Path, password: bytes | None) -> paramiko.PKey:
 def _with_certificate(file: Path, key: paramiko.PKey) -> Iterator[Identity]:
     """A certificate may have run out: the key is tried without it too, as ssh does."""
     if key.public_blob is not None:
-        yield Identity(f"{file} with its certificate", key)
+        yield Identity(f"{file} with its certificate", key, file)
         key = copy.copy(key)
         key.public_blob = None
-    yield Identity(str(file), key)
+    yield Identity(str(file), key, file)
 
 
 def _public_blob(file: Path) -> bytes | None:
     try:
-        return b64decode(Path(f"{file}.pub").read_text(encoding="utf-8").split()[1])
-    except (OSError, ValueError, IndexError):
+        return b64decode(public_line(file).split()[1])
+    except (ValueError, IndexError):
         return None
 
 
-def _default_files() -> list[Path]:
+def public_line(file: Path) -> str:
+    """The public key beside a private one, without its comment; empty where there is none."""
+    try:
+        return " ".join(Path(f"{file}.pub").read_text(encoding="utf-8").split()[:2])
+    except (OSError, ValueError):
+        return ""
+
+
+def default_files() -> list[Path]:
     try:
         directory = Path.home() / ".ssh"
     except RuntimeError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import paramiko
 
 from gpumon_static.collect.ssh.connect import Budget
@@ -9,9 +11,11 @@ from gpumon_static.collect.ssh.keys import Identity, KeyRing
 from gpumon_static.collect.ssh.passwords import NoSecret, SecretSource
 from gpumon_static.collect.ssh.target import Target
 from gpumon_static.collect.trace import Step, Trace
-from gpumon_static.errors import HostError
+from gpumon_static.errors import HostError, Refusal
 from gpumon_static.model import Status
 from gpumon_static.text import one_line
+
+METHODS = frozenset({"publickey", "password", "keyboard-interactive", "gssapi-with-mic", "hostbased"})
 
 
 def log_in(
@@ -28,7 +32,7 @@ def log_in(
     if not used and target.password_command:
         used = _by_password(transport, target, secrets, budget)
     if not used:
-        raise _refusal(target, identities, failed)
+        raise _refused(transport, target, identities, failed)
     trace.done(Step.LOGIN, f"{target.user} by {used}")
 
 
@@ -44,7 +48,9 @@ def _by_key(
             if target.password_command:
                 return None
             offered = ", ".join(error.allowed_types)
-            raise HostError(Status.AUTH, f"accepts no key for {target.user}; it offers: {offered}") from error
+            told = f"accepts no key for {target.user}; it offers: {offered}"
+            refusal = _refusal(target, identities, error.allowed_types)
+            raise HostError(Status.AUTH, told, refusal=refusal) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             budget.left()
             if not transport.is_active():
@@ -90,7 +96,9 @@ def _hung_up(target: Target, tried: list[Identity], error: Exception) -> HostErr
     return HostError(Status.AUTH, told)
 
 
-def _refusal(target: Target, identities: list[Identity], failed: list[str]) -> HostError:
+def _refused(
+    transport: paramiko.Transport, target: Target, identities: list[Identity], failed: list[str]
+) -> HostError:
     tried = [identity.name for identity in identities]
     told = (
         f"keys tried: {', '.join(tried)}"
@@ -100,4 +108,27 @@ def _refusal(target: Target, identities: list[Identity], failed: list[str]) -> H
     if target.password_command:
         told = f"the password was tried{f', and {told}' if tried else ''}"
     unusable = f"; not usable: {', '.join(failed)}" if failed else ""
-    return HostError(Status.AUTH, f"refused the login of {target.user}; {told}{unusable}")
+    refusal = _refusal(target, identities, _offered(transport, target.user))
+    return HostError(Status.AUTH, f"refused the login of {target.user}; {told}{unusable}", refusal=refusal)
+
+
+def _refusal(target: Target, identities: list[Identity], offers: Iterable[str]) -> Refusal:
+    first = identities[0] if identities else None
+    return Refusal(
+        target.user,
+        METHODS & frozenset(offers),
+        f"{first.key.get_name()} {first.key.get_base64()}" if first else "",
+        next((one.file for one in identities if one.file), None),
+        any(one.key.public_blob is not None for one in identities),
+    )
+
+
+def _offered(transport: paramiko.Transport, user: str) -> Iterable[str]:
+    """The ways to log in that the host offers: the answer to a login with none of them."""
+    try:
+        transport.auth_none(user)
+    except paramiko.BadAuthenticationType as error:
+        return error.allowed_types
+    except (paramiko.SSHException, EOFError, OSError):
+        pass
+    return ()

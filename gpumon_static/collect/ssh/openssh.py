@@ -10,18 +10,21 @@ Where ssh fails it exits with 255 and prints why on stderr; with -v it also prin
 
 from __future__ import annotations
 
+import getpass
 import math
 import re
-import shlex
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.ssh.connect import RETRY_AFTER, HungUp
+from gpumon_static.collect.ssh.known_hosts import lookup_name
 from gpumon_static.collect.trace import Step, Trace
+from gpumon_static.command import Command
 from gpumon_static.config.settings import SSH_CONFIG, HostConfig
-from gpumon_static.errors import HostError
+from gpumon_static.errors import HostError, Refusal
 from gpumon_static.model import Status
 from gpumon_static.programs import Late, Programs
 from gpumon_static.text import one_line
@@ -31,8 +34,12 @@ FAILED = 255
 # Each is a line of its own, and no part of one reaches into the next: the host writes to the same stderr.
 _CONNECTING = re.compile(r"^debug1: Connecting to \S+ \[([^\]\n]+)\] port (\d+)", re.MULTILINE)
 _CONNECTED = re.compile(r"^(debug1: Connection established)", re.MULTILINE)
-_HOST_KEY = re.compile(r"^debug1: Server host key: (\S+ \S+)", re.MULTILINE)
+_HOST_KEY = re.compile(
+    r"^debug1: Server host key: ([A-Za-z0-9@.-]{1,80} SHA256:[A-Za-z0-9+/]{43})\r?$", re.MULTILINE
+)
+_CHANGED = re.compile(r"^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@", re.MULTILINE)
 _LOGGED_IN = re.compile(r'^Authenticated to [^"\n]* using "([^"\n]+)"', re.MULTILINE)
+_OFFERED = re.compile(r"Permission denied \(([a-z,-]{1,200})\)")
 _NOISE = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|\*|@@|$")
 
 # The first that is found in what ssh prints.
@@ -51,6 +58,13 @@ SIGNS = (
     ("host is down", Status.UNREACHABLE),
     ("timed out", Status.TIMEOUT),
 )
+
+
+@dataclass(frozen=True)
+class KnownAs:
+    name: str
+    file: Path
+    """known_hosts."""
 
 
 @dataclass(frozen=True)
@@ -82,24 +96,40 @@ class OpensshReader:
         said = done.errors.decode("utf-8", errors="replace")
         _tell(said, trace)
         if done.exit_status == FAILED and framing.BEGIN_MARK not in done.output:
-            raise failure(host, said)
+            raise failure(host, said, self._known_as(host) if _CHANGED.search(said) else None)
         return done.output or "\n".join(_spoken(said)).encode()
+
+    def _known_as(self, host: HostConfig) -> KnownAs | None:
+        words = [*_words(host), "-G", "--", host.alias]
+        try:
+            done = self.programs.run(words, b"", seconds=host.connect_timeout, enough=lambda _: False)
+        except (Late, OSError):
+            return None
+        found = parse_known_as(done.output.decode("utf-8", errors="surrogateescape"))
+        # ssh prints its files one behind the other, and one with a blank in its name as two.
+        return replace(found, file=host.known_hosts) if found and "known_hosts" in host.said else found
 
 
 def arguments(host: HostConfig, control_path: Path | None = None) -> list[str]:
-    """What config.ini leaves open is left to ssh_config."""
+    options = {"ControlMaster": "no", "ControlPath": str(control_path)} if control_path else {}
+    return [*_words(host, options, ("-v", "-T")), "--", host.alias, framing.command(host)]
+
+
+def _words(host: HostConfig, more: Mapping[str, str] | None = None, flags: Iterable[str] = ()) -> list[str]:
+    """What config.ini leaves open is left to ssh_config; but nothing of ours is lent to a host, as agent, X11
+    and forwarded ports would be, and no command of ssh_config is run here."""
     options = {
         "BatchMode": "yes",
         "ConnectTimeout": str(math.ceil(host.connect_timeout)),
         "StrictHostKeyChecking": "accept-new" if host.host_keys == "accept-new" else "yes",
+        "ClearAllForwardings": "yes",
+        "PermitLocalCommand": "no",
     }
     if "known_hosts" in host.said:
         options["UserKnownHostsFile"] = f'"{host.known_hosts}"'
     if host.address != host.alias:
         options["HostName"] = host.address.replace("%", "%%")
-    if control_path:
-        options |= {"ControlMaster": "no", "ControlPath": str(control_path)}
-    words = ["ssh", "-v", "-T"]
+    words = ["ssh", *flags, "-a", "-x"]
     if host.ssh_config != Path(SSH_CONFIG).expanduser():
         words += ["-F", str(host.ssh_config or "none")]
     if host.port:
@@ -109,40 +139,69 @@ def arguments(host: HostConfig, control_path: Path | None = None) -> list[str]:
     if host.key_filename:
         words += ["-i", str(host.key_filename)]
         options["IdentitiesOnly"] = "yes"
-    words += [word for option, value in options.items() for word in ("-o", f"{option}={value}")]
-    return [*words, "--", host.alias, framing.command(host)]
+    options |= more or {}
+    return words + [word for option, value in options.items() for word in ("-o", f"{option}={value}")]
 
 
-def failure(host: HostConfig, said: str) -> HostError:
+def failure(host: HostConfig, said: str, named: KnownAs | None = None) -> HostError:
+    """`named`: how the host is known, by our own files. ssh prints that too, among what the host prints."""
     spoken = _spoken(said)
     text = "\n".join(spoken).lower()
     status = next((status for words, status in SIGNS if words in text), Status.ERROR)
     reason = one_line(spoken[-1] if spoken else None) or "ssh failed without a message"
     if status is Status.HOST_KEY:
-        return _host_key_failure(host, said)
+        return _host_key_failure(host, said, named)
     if status is Status.REFUSED and "refused" not in text:
         return HungUp(host.alias, reason)
-    return HostError(status, reason)
+    return HostError(status, reason, refusal=_refusal(host, spoken) if status is Status.AUTH else None)
 
 
-def _host_key_failure(host: HostConfig, said: str) -> HostError:
-    shown = _HOST_KEY.search(said)
-    key = shown[1] if shown else "the host's key"
+def _refusal(host: HostConfig, spoken: list[str]) -> Refusal:
+    """With the key of our own files: which one ssh tried stands among what the host prints."""
+    # They import paramiko, which the process that starts the workers does without.
+    from gpumon_static.collect.ssh.keys import default_files, public_line
+    from gpumon_static.collect.ssh.login import METHODS
+
+    offered = _OFFERED.search(spoken[-1]) if spoken else None
+    file = host.key_filename or next(iter(default_files()), None)
+    return Refusal(
+        host.user or getpass.getuser(),
+        METHODS & frozenset(offered[1].split(",") if offered else ()),
+        public_line(file) if file else "",
+        file,
+    )
+
+
+def _host_key_failure(host: HostConfig, said: str, named: KnownAs | None) -> HostError:
+    shown = _HOST_KEY.findall(said)
+    key = shown[-1] if shown else "the host's key"
     if "revoked" in said.lower():
         return HostError(Status.HOST_KEY, f"the host key {key} is revoked")
     # ssh itself reaches the host in every case, and asks before it adds the key.
-    again = [w for w in arguments(host) if w not in ("-v", "-T", framing.command(host))]
-    again = [
-        w.replace("BatchMode=yes", "BatchMode=no").replace("Checking=yes", "Checking=ask") for w in again
-    ]
-    add = shlex.join([*again, "true"])
-    if "IDENTIFICATION HAS CHANGED" not in said:
+    asking = _words(host, {"BatchMode": "no", "StrictHostKeyChecking": "ask"})
+    add = Command.of(*asking, "--", host.alias, "true").by(getpass.getuser())
+    if not _CHANGED.search(said):
         told = f"unknown host key; compare {key} with the host's own"
         return HostError(Status.HOST_KEY, told, fix=add)
-    remove = re.search(r"ssh-keygen -f .*", said)
-    first = f"{remove[0].strip()} && " if remove else ""
     told = f"HOST KEY CHANGED to {key}: reinstalled, or an attacker in between; if the new key is right"
-    return HostError(Status.HOST_KEY, told, fix=first + add)
+    remove = (
+        Command.of("ssh-keygen", "-R", named.name, "-f", named.file).then(add).by(add.user) if named else add
+    )
+    return HostError(Status.HOST_KEY, told, fix=remove)
+
+
+def parse_known_as(text: str) -> KnownAs | None:
+    """The output of `ssh -G`; None behind a jump host, whose key may be the one that has changed."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        found.setdefault(key.lower(), value)
+    if "hostname" not in found or found.keys() & {"proxyjump", "proxycommand"}:
+        return None
+    port = int(found["port"]) if found.get("port", "").isdecimal() else 22
+    name = found.get("hostkeyalias") or lookup_name(found["hostname"], port)
+    file = found.get("userknownhostsfile", "").split(" ")[0]
+    return KnownAs(name, Path(file).expanduser()) if file else None
 
 
 def _late(host: HostConfig, said: str) -> HostError:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from gpumon_static.collect.once import Once
-from gpumon_static.collect.ssh.target import Command
+from gpumon_static.collect.ssh.target import SecretCommand
 from gpumon_static.programs import Late, Programs
 
 SECONDS = 30
@@ -23,7 +23,7 @@ class NoSecret(ValueError):
 
 class SecretSource(Protocol):
     @property
-    def told_by(self) -> Callable[[Command], str]:
+    def told_by(self) -> Callable[[SecretCommand], str]:
         """The first line that a command prints; raises `NoSecret`."""
 
 
@@ -33,7 +33,7 @@ class Secrets:
         self.told_by = Once(self._first_line)
         """Each command is run once in a run."""
 
-    def _first_line(self, command: Command) -> str:
+    def _first_line(self, command: SecretCommand) -> str:
         try:
             done = self._programs.run(
                 list(command), seconds=SECONDS, enough=_too_long, stderr=subprocess.DEVNULL

@@ -27,7 +27,7 @@ from gpumon_static.collect.ssh.passwords import Secrets, SecretSource
 from gpumon_static.collect.ssh.target import Target
 from gpumon_static.collect.trace import SILENT, Trace
 from gpumon_static.config.settings import HostConfig
-from gpumon_static.errors import ConfigError, HostError
+from gpumon_static.errors import Cause, ConfigError, HostError
 from gpumon_static.model import Status
 from gpumon_static.programs import Programs
 from gpumon_static.text import one_line
@@ -106,7 +106,11 @@ class SshReader:
 
     def _trusted(self, line: Line, target: Target, budget: Budget, trace: Trace) -> Transport:
         """A transport whose host key is valid."""
-        known = self.known_hosts(target.known_hosts)
+        try:
+            known = self.known_hosts(target.known_hosts)
+        except OSError as error:
+            line.close()
+            raise host_keys.unreadable(Path(error.filename or target.known_hosts[0]), error) from error
         transport = handshake(line, target.at, budget, known.all_key_types)
         try:
             if host_keys.judge(transport, target, known, trace) is Verdict.KNOWN:
@@ -126,12 +130,10 @@ class SshReader:
 def open_reader(
     config_path: Path, hosts: Sequence[HostConfig], programs: Programs, secrets: SecretSource | None = None
 ) -> SshReader:
-    """Raises `ConfigError` where a key, known_hosts or ssh_config file cannot be used."""
+    """Raises `ConfigError` where a key or ssh_config file cannot be used."""
     try:
         reader = SshReader(Targets({h.ssh_config for h in hosts if h.ssh_config}), programs, secrets)
         reader.keys.check({(h.key_filename, h.key_passphrase_command) for h in hosts if h.key_filename})
-        for file in {host.known_hosts for host in hosts}:
-            reader.known_hosts((file,))
     except BadKey as error:
         raise ConfigError(config_path, [f"key_filename: {error}"]) from error
     except (BadClientConfig, paramiko.ConfigParseError) as error:
@@ -159,7 +161,8 @@ def handshake(
             raise budget.spent()
         if not transport.is_active():
             budget.left()
-            raise _handshake_error(transport.get_exception(), at, line.first_words)
+            error = transport.get_exception()
+            raise _handshake_error(error, at, line.first_words) from error
     except BaseException:
         transport.close()
         raise
@@ -168,7 +171,8 @@ def handshake(
 
 def _handshake_error(error: Exception | None, at: Endpoint, first_words: str | None) -> HostError:
     if isinstance(error, IncompatiblePeer):
-        return HostError(Status.ERROR, f"no common SSH algorithm with {at}: {one_line(str(error))}")
+        told = f"no common SSH algorithm with {at}: {one_line(str(error))}"
+        return HostError(Status.ERROR, told, cause=Cause.NO_COMMON_ALGORITHM)
     if first_words is None:
         return HungUp(at)
     if first_words.startswith(TOO_MANY):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpumon_static.collect.ssh.connect import Endpoint
 
-Command = tuple[str, ...]
+SecretCommand = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Target:
     accept_new: bool = False
     key_files: tuple[Path, ...] = ()
     only_these_keys: bool = False
-    passphrase_command: Command | None = field(default=None, repr=False)
-    password_command: Command | None = field(default=None, repr=False)
+    passphrase_command: SecretCommand | None = field(default=None, repr=False)
+    password_command: SecretCommand | None = field(default=None, repr=False)
     proxy_command: str | None = None
     via: Target | None = None
     """The jump host before it."""
