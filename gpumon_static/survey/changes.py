@@ -8,25 +8,42 @@ run that sees a host only records its state: a change needs a state before it. A
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
 
 from gpumon_static import rules
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.model import Allocated, Gpu, HostReading
-from gpumon_static.store.events import Event, EventGpu, EventMemory, HostMemory, Watched
-from gpumon_static.survey.faults import missing_gpus
-from gpumon_static.survey.state import State, gpu_state
+from gpumon_static.states import State
+from gpumon_static.store.events import TAKEN, Event, EventGpu, EventMemory, HostMemory, Watched
+from gpumon_static.survey.faults import MISSING, missing_gpus
+from gpumon_static.survey.state import gpu_state
+from gpumon_static.text import one_line
 
 MOST_EVENTS = 200
-"""Kept for the feed; the oldest go first."""
+"""Kept for the feed; the oldest go first, of the host that has the most."""
+MOST_FAULTS = 256
+"""Of a host, that are watched."""
+MOST_USES = 256
+"""The same of GPUs: a host may make up a UUID in each answer."""
+MOST_NAMED = 16
+"""GPUs of an event with name, UUID and details; of the others it has the index and the rules."""
+MOST_LETTERS = 300
+"""Of the details of a GPU's faults."""
 CALM = 6
 """A fault must be gone this many times as long as it had to be there: many come and go with the load."""
 
 UP, DOWN = "up", "down"
-TAKEN, FREE = "taken", "free"
+FREE = "free"
 IDLE, TOLD = "idle", "told"
 PRESENT, ABSENT = "present", "absent"
+PAUSE = timedelta(hours=1)
+"""A GPU that was in use before and after a time of this length was so all the time."""
+GONE_AFTER = timedelta(days=7)
+"""A GPU that its host no longer lists is forgotten."""
 LOST = "lost"
 """The rule of health; also of a faulty GPU that is no longer listed at all."""
 
@@ -35,13 +52,41 @@ def note_changes(memory: EventMemory, readings: Iterable[HostReading], config: C
     """Add the readings of one run to the memory; return the new events."""
     memory.feed_id = memory.feed_id or str(uuid.uuid4())
     known = {host.name: host for host in config.hosts}
+    _follow_renamed(memory, config.hosts)
     memory.hosts = {name: kept for name, kept in memory.hosts.items() if name in known}
     new: list[Event] = []
     for reading in readings:
         if reading.host in known and not known[reading.host].state_at(reading.fetched_at):
             new += _Observation(memory, known[reading.host], reading, config).events()
-    memory.events = [*memory.events, *new][-MOST_EVENTS:]
+    memory.events = _newest([*memory.events, *new])
     return new
+
+
+def _follow_renamed(memory: EventMemory, hosts: Iterable[HostConfig]) -> None:
+    """What is kept of an old name is the new one's; an entry of the feed keeps its id."""
+    renamed = {host.was: host.name for host in hosts if host.was}
+    for old, new in renamed.items():
+        if old in memory.hosts:
+            memory.hosts.setdefault(new, memory.hosts.pop(old))
+    if any(event.host in renamed for event in memory.events):
+        memory.events = [replace(e, host=renamed.get(e.host, e.host)) for e in memory.events]
+
+
+def _newest(events: list[Event]) -> list[Event]:
+    """As many of each host: one that changes all the time pushes out no event of the others."""
+    if len(events) <= MOST_EVENTS:
+        return events
+    counts = Counter(event.host for event in events).values()
+    share = MOST_EVENTS
+    while share > 1 and sum(min(number, share) for number in counts) > MOST_EVENTS:
+        share -= 1
+    kept: list[Event] = []
+    room = Counter({event.host: share for event in events})
+    for event in reversed(events):
+        room[event.host] -= 1
+        if room[event.host] >= 0:
+            kept.append(event)
+    return kept[:MOST_EVENTS][::-1]
 
 
 class _Observation:
@@ -81,22 +126,43 @@ class _Observation:
     def _of_uses(self) -> list[Event]:
         """Events of GPUs freed after long use; a GPU whose state is not known keeps the one it had."""
         freed: list[tuple[Gpu, datetime, float]] = []
-        for gpu in self._reading.gpus:
+        usual = timedelta(seconds=self._config.site.interval)
+        for key, gpu in self._by_card():
             state = gpu_state(gpu, self._config.busy)
             if state is State.UNKNOWN or gpu.slices:
                 continue
             now = TAKEN if state.is_taken else FREE
-            watched = self._watch(self._kept.uses, str(gpu.index), now, FREE)
+            watched = self._watch(self._kept.uses, key, now, FREE)
+            watched.leave_out(now, self._at, max(PAUSE, 1.5 * usual), usual)
             left = watched.see(now, self._at, self._needed)
             if left is not None and now == FREE:
                 freed.append((gpu, watched.since, (watched.since - left).total_seconds()))
-            self._forget(self._kept.uses, str(gpu.index), FREE)
+            self._forget(self._kept.uses, key, FREE)
         long = [entry for entry in freed if entry[2] >= self._config.notify.long_use * 3600]
         if not long:
             return []
         gpus = tuple(EventGpu(gpu.index, gpu.name, gpu.uuid) for gpu, _, _ in long)
         since, lasted = max(at for _, at, _ in long), min(seconds for _, _, seconds in long)
         return [self._event("gpu-freed", since, lasted_s=lasted, gpus=gpus)]
+
+    def _by_card(self) -> Iterator[tuple[str, Gpu]]:
+        """By UUID, because numbers shift when a GPU is taken out; by index in a host without UUIDs."""
+        uses = self._kept.uses
+        times = Counter(gpu.uuid for gpu in self._reading.gpus)
+        is_named = any(uuid and times[uuid] == 1 for uuid in times) or not all(map(str.isdecimal, uses))
+        for gpu in self._reading.gpus:
+            index = str(gpu.index)
+            if not is_named:
+                yield index, gpu
+            # Which one a GPU without a UUID is, among others that have one, is not known.
+            elif gpu.uuid and times[gpu.uuid] == 1:
+                if index in uses and gpu.uuid not in uses:
+                    uses[gpu.uuid] = uses.pop(index)
+                yield gpu.uuid, gpu
+        seen = sorted(((w.seen_at or self._at, key) for key, w in uses.items()), reverse=True)
+        for place, (at, key) in enumerate(seen):
+            if place >= MOST_USES or self._at - at > GONE_AFTER:
+                del uses[key]
 
     def _of_jobs(self) -> list[Event]:
         """Events of Slurm jobs that have GPUs and do not use them, once for each GPU and job."""
@@ -124,10 +190,11 @@ class _Observation:
 
     def _of_faults(self) -> list[Event]:
         self._follow_moved()
+        self._forget_quiet()
         gone = self._gone()
         present = self._present_faults() | self._lost(gone)
         appeared: list[str] = []
-        mended: list[str] = []
+        mended: dict[str, datetime] = {}
         for key in [*present, *(k for k in self._kept.faults if k not in present)]:
             if key not in present and key.split()[0] in gone:
                 continue
@@ -135,7 +202,10 @@ class _Observation:
             watched = self._watch(self._kept.faults, key, now, ABSENT)
             needed = self._needed if now == PRESENT else CALM * self._needed
             if watched.see(now, self._at, needed) is not None:
-                (appeared if now == PRESENT else mended).append(key)
+                if now == PRESENT:
+                    appeared.append(key)
+                else:
+                    mended[key] = watched.since
             self._forget(self._kept.faults, key, ABSENT)
         still = {key.split()[0] for key in self._kept.faults}
         healthy = [key for key in mended if key.split()[0] not in still]
@@ -144,7 +214,8 @@ class _Observation:
             gpus = self._faulty(appeared, present, gone)
             found.append(self._event("gpu-fault", self._kept.faults[appeared[0]].since, gpus=gpus))
         if healthy:
-            found.append(self._event("gpu-recovered", self._at, gpus=self._faulty(healthy, {}, gone)))
+            since = max(map(mended.__getitem__, healthy))
+            found.append(self._event("gpu-recovered", since, gpus=self._faulty(healthy, {}, gone)))
         self._leave_place_to_others(gone)
         return found
 
@@ -173,10 +244,10 @@ class _Observation:
         return gone
 
     def _lost(self, gone: Mapping[str, Sequence[str]]) -> dict[str, str | None]:
-        if LOST in self._config.site.ignore_faults:
-            return {}
         lost: dict[str, str | None] = {}
         for index, broken in gone.items():
+            if self._is_quiet(LOST, index):
+                continue
             had = ", ".join(rules.word(rule) for rule in broken if rule != LOST)
             lost[f"{index} {LOST}"] = f"no longer listed; it had: {had}" if had else "no longer listed"
         return lost
@@ -184,8 +255,11 @@ class _Observation:
     def _leave_place_to_others(self, gone: Collection[str]) -> None:
         """Remove the faults of a lost GPU, so that the one that has its number now starts without them."""
         listed = {str(gpu.index): gpu.uuid for gpu in self._reading.gpus}
-        quiet = LOST in self._config.site.ignore_faults
-        told = {index for index in gone if quiet or self._kept.faults[f"{index} {LOST}"].state == PRESENT}
+        told = {
+            index
+            for index in gone
+            if self._is_quiet(LOST, index) or self._kept.faults[f"{index} {LOST}"].state == PRESENT
+        }
         left = told & listed.keys()
         self._kept.faults = {k: w for k, w in self._kept.faults.items() if k.split()[0] not in left}
         broken = {key.split()[0] for key in self._kept.faults}
@@ -193,16 +267,27 @@ class _Observation:
         self._kept.faulty = {i: u for i, u in (self._kept.faulty | here).items() if i in broken}
 
     def _present_faults(self) -> dict[str, str | None]:
-        ignored = set(self._config.site.ignore_faults)
         present = {
             f"{gpu.index} {fault.rule}": fault.detail
             for gpu in self._reading.gpus
             for fault in rules.marked(gpu.faults)
-            if fault.rule not in ignored
+            if not self._is_quiet(fault.rule, str(gpu.index))
         }
-        if missing := missing_gpus(self._host, self._reading, ignored):
+        present = dict(islice(present.items(), MOST_FAULTS))
+        missing = missing_gpus(self._host, self._reading, ())
+        if missing and not self._is_quiet(MISSING, "-"):
             present["- gpus-missing"] = f"{missing} of {self._host.gpus}"
         return present
+
+    def _is_quiet(self, rule: str, index: str) -> bool:
+        """The config ignores it, or knows of it."""
+        gpu = int(index) if index.isdecimal() else None
+        return rule in self._config.site.ignore_faults or bool(self._host.known(rule, gpu, self._at))
+
+    def _forget_quiet(self) -> None:
+        """One that is acknowledged now has not recovered."""
+        quiet = [key for key in self._kept.faults if self._is_quiet(key.split()[1], key.split()[0])]
+        self._kept.faults = {key: w for key, w in self._kept.faults.items() if key not in quiet}
 
     def _faulty(
         self, keys: Iterable[str], details: Mapping[str, str | None], gone: Collection[str]
@@ -222,7 +307,7 @@ class _Observation:
                     gpu.name if gpu else None,
                     gpu.uuid if gpu else self._kept.faulty.get(index),
                     tuple(broken),
-                    "; ".join(told) or None,
+                    one_line("; ".join(told), MOST_LETTERS),
                 )
             )
         return tuple(found)
@@ -235,7 +320,9 @@ class _Observation:
         if kept[key].state == usual and kept[key].next is None:
             del kept[key]
 
-    def _event(self, kind: str, since: datetime, **told: object) -> Event:
+    def _event(self, kind: str, since: datetime, *, gpus: tuple[EventGpu, ...] = (), **told: object) -> Event:
+        others = (replace(gpu, name=None, uuid=None, detail=None) for gpu in gpus[MOST_NAMED:])
+        told["gpus"] = (*gpus[:MOST_NAMED], *others)
         of_job = f" {told['job']}" if told.get("job") else ""
         name = f"{kind} {self._host.name} {self._at.isoformat()}{of_job}"
         key = str(uuid.uuid5(uuid.UUID(self._feed_id), name))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static import rules
@@ -13,7 +14,7 @@ from gpumon_static.model import HostReading
 from gpumon_static.text import clip, count, natural_key
 
 if TYPE_CHECKING:
-    from gpumon_static.config.settings import HostConfig
+    from gpumon_static.config.settings import Config, HostConfig
     from gpumon_static.model import Gpu
     from gpumon_static.survey.survey import SurveyedHost
 
@@ -24,6 +25,9 @@ ON_ITS_GPU = {"lost", "inforom"}
 READ_THE_LOG = "Look into the kernel log of the host (dmesg), and at what nvidia-smi prints there."
 
 
+MISSING = "gpus-missing"
+
+
 class HostFault(NamedTuple):
     """Of a host as a whole."""
 
@@ -32,21 +36,42 @@ class HostFault(NamedTuple):
     """What to do about it."""
 
 
-def without(readings: Iterable[HostReading], ignored: Collection[str]) -> list[HostReading]:
-    """The readings without the faults that the config ignores."""
+def judged(readings: Iterable[HostReading], config: Config, now: datetime) -> list[HostReading]:
+    """The readings without the faults that the config ignores, and with notices for those that it knows."""
+    ignored = config.site.ignore_faults
+    quiet = {host.name: host for host in config.hosts if host.ignore}
+    if not ignored and not quiet:
+        return list(readings)
 
-    def kept(gpu: Gpu) -> Gpu:
-        return replace(gpu, faults=tuple(f for f in gpu.faults if f.rule not in ignored))
-
-    def has_ignored(gpu: Gpu) -> bool:
-        return any(fault.rule in ignored for fault in gpu.faults)
+    def kept(gpu: Gpu, host: HostConfig | None) -> Gpu:
+        found = []
+        for fault in gpu.faults:
+            known = host.known(fault.rule, gpu.index, now) if host else None
+            if fault.rule not in ignored:
+                found.append(rules.acknowledged(fault, known.words) if known else fault)
+        return replace(gpu, faults=tuple(found))
 
     return [
-        replace(reading, gpus=tuple(kept(gpu) if has_ignored(gpu) else gpu for gpu in reading.gpus))
-        if any(map(has_ignored, reading.gpus))
+        replace(
+            reading,
+            gpus=tuple(kept(gpu, quiet.get(reading.host)) if gpu.faults else gpu for gpu in reading.gpus),
+        )
+        if any(gpu.faults for gpu in reading.gpus)
         else reading
         for reading in readings
     ]
+
+
+def acknowledged_words(host: SurveyedHost) -> Iterator[str]:
+    """What the config knows of a host's GPUs, for Health."""
+    for gpu in host.gpus:
+        yield from (
+            f"GPU {gpu.index}: {fault.detail}" for fault in gpu.faults if rules.is_acknowledged(fault)
+        )
+    known = [one for one in host.config.ignore if one.rule == MISSING]
+    is_marked = any(fault.action == rules.action(MISSING) for fault in host.found)
+    if known and host.ok and host.reading and not is_marked and missing_gpus(host.config, host.reading, ()):
+        yield f"{rules.word(MISSING)} {known[0].words}".strip()
 
 
 def fault_words(gpu: Gpu) -> list[str]:
@@ -56,7 +81,7 @@ def fault_words(gpu: Gpu) -> list[str]:
 
 def missing_gpus(host: HostConfig, reading: HostReading, ignored: Collection[str]) -> int:
     """How many fewer than the config expects."""
-    if host.gpus is None or "gpus-missing" in ignored:
+    if host.gpus is None or MISSING in ignored:
         return 0
     return max(0, host.gpus - len(reading.gpus))
 
@@ -65,7 +90,7 @@ def host_faults(host: HostConfig, reading: HostReading, ignored: Collection[str]
     told = []
     if missing := missing_gpus(host, reading, ignored):
         words = f"{missing} of {count(host.gpus or 0, 'GPU')} missing"
-        told.append(HostFault(words, rules.action("gpus-missing")))
+        told.append(HostFault(words, rules.action(MISSING)))
     on_a_gpu = any(fault.rule in ON_ITS_GPU for gpu in reading.gpus for fault in gpu.faults)
     if reading.warning and not on_a_gpu:
         told.append(HostFault(reading.warning, READ_THE_LOG))

@@ -11,17 +11,26 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
 from gpumon_static.bounds.vendors import vendor_of
-from gpumon_static.text import DEVICE, NUMBERS, PROFILE_LETTERS, clip, plain
+from gpumon_static.command import Command
+from gpumon_static.text import (
+    DEVICE,
+    GB_IN_MIB,
+    NUMBERS,
+    PROFILE_LETTERS,
+    clip,
+    has_free_gb,
+    plain,
+    split_name,
+)
 from gpumon_static.times import age_of, parse_utc
 
 RAM_PER_GPU_MIB = 8 * 1024
 LEAST_DISK_PERCENT = 5
 REASON_LETTERS = 80
-GB_IN_MIB = 1000**3 / 1024**2
-"""What vendors call a GB: a card that is sold with 24 of them may have 23,028 MiB."""
 _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HOST = re.compile(r"[\w.:%][\w.:%-]*")
 
@@ -35,13 +44,29 @@ class Wanted:
     model: str | None = None
     vendor: str | None = None
     """A name of bounds/vendors.py; None: of any."""
+    hosts: str | None = None
+    """Names with commas, `*` for any letters; with or without the domain."""
+    group: str | None = None
+
+    def is_on(self, host: Mapping[str, Any]) -> bool:
+        """Whether the host is one of those that are asked for."""
+        if self.group is not None and host.get("group") != self.group:
+            return False
+        names = [name.strip() for name in self.hosts.split(",")] if self.hosts else ["*"]
+        return any(
+            fnmatchcase(own, name) for own in (host["name"], split_name(host["name"])[0]) for name in names
+        )
 
     def __str__(self) -> str:
         model = f" {vendor_of(self.vendor).word}" if self.vendor else ""
         model += f" {plain(self.model)}" if self.model else ""
         gpus = f"1 free{model} GPU" if self.count == 1 else f"{self.count} free{model} GPUs"
-        memory = f" with {self.memory_mib / GB_IN_MIB:.0f} GB" if self.memory_mib else ""
+        memory = f" with {self.memory_gb:.0f} GB" if self.memory_mib else ""
         return gpus + memory
+
+    @property
+    def memory_gb(self) -> float:
+        return self.memory_mib / GB_IN_MIB
 
 
 @dataclass(frozen=True)
@@ -81,12 +106,12 @@ class Offer:
     note: str | None
     """Of the config: "ask first by day"."""
     load_per_cpu: float | None
-    slurm: str | None = None
+    slurm: Command | None = None
     """Options of srun and sbatch, where programs are started so."""
 
     @property
-    def ssh(self) -> str:
-        return f"ssh -p {self.port} {self.host}" if self.port else f"ssh {self.host}"
+    def ssh(self) -> Command:
+        return Command.of("ssh", *(("-p", self.port) if self.port else ()), self.host)
 
     @property
     def devices(self) -> str:
@@ -94,7 +119,19 @@ class Offer:
 
     @property
     def environment(self) -> str:
+        """Assignments before a command: constants and numbers, or UUIDs of a vendor's form."""
         return f"{self.places[0].environment}{self.devices}"
+
+    @property
+    def shell(self) -> Command:
+        """For whoever is on the host: a shell whose programs see these GPUs. In sh, csh and fish alike."""
+        return Command.of("env", *self.environment.split()).to_shell()
+
+    @property
+    def command(self) -> Command:
+        """The same from elsewhere, as one line."""
+        port = ("-p", self.port) if self.port else ()
+        return Command.of("ssh", "-t", *port, self.host, f"{self.shell} -l")
 
 
 def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) -> list[Offer]:
@@ -102,7 +139,7 @@ def offers(document: Mapping[str, Any], wanted: Wanted, now: datetime | None) ->
     listed = [
         (host, list(offered_places(host["gpus"])))
         for host in document["hosts"]
-        if host["status"] == "ok" and _HOST.fullmatch(host["name"])
+        if host["status"] == "ok" and _HOST.fullmatch(host["name"]) and wanted.is_on(host)
     ]
     is_wanted = matcher(wanted, (place.model for _, places in listed for place in places))
     found = [
@@ -205,21 +242,21 @@ def can_paste(name: str | None) -> bool:
     return bool(_NODE.fullmatch(name or ""))
 
 
-def slurm_options(host: Mapping[str, Any], count: int) -> str | None:
+def slurm_options(host: Mapping[str, Any], count: int) -> Command | None:
     """`--gres=gpu:a100:2 --nodelist=gpu-1`; None where Slurm does not know the host."""
     about = host.get("slurm") or {}
     node, kind = about.get("node") or "", about.get("kind") or ""
     if not can_paste(node):
         return None
     of_kind = f":{kind}" if can_paste(kind) else ""
-    return f"--gres=gpu{of_kind}:{count} --nodelist={node}"
+    return Command.of(f"--gres=gpu{of_kind}:{count}", f"--nodelist={node}")
 
 
 def _fits(place: Offered, wanted: Wanted) -> bool:
     """A program can use no more than one slice; memory that is not known is not promised."""
     if not place.is_offered or (place.is_slice and wanted.count > 1):
         return False
-    return not wanted.memory_mib or (place.free_mib is not None and place.free_mib >= wanted.memory_mib)
+    return has_free_gb(place.free_mib, place.total_mib, wanted.memory_gb)
 
 
 def by_vendor(places: Iterable[Offered]) -> Iterable[list[Offered]]:
@@ -263,18 +300,18 @@ def offered_places(gpus: Iterable[Mapping[str, Any]]) -> Iterable[Offered]:
         is_well = not any(fault["severity"] == "fault" for fault in gpu["faults"])
         model, name = plain(gpu["model"]), gpu["name"] or ""
         number = str(int(gpu["index"]))
-        # Files of release 0.1.0 have neither vendor nor device.
+        # Files of release 0.1.0 have neither vendor nor device, nor what is offered.
         vendor = vendor_of(gpu.get("vendor")).name
         if not gpu["slices"]:
             own = str(gpu.get("device") or "")
             device = own if NUMBERS.fullmatch(own) else number
-            can_run = gpu["is_usable"] and is_well
+            can_run = bool(gpu.get("is_offered", gpu["is_usable"] and is_well))
             yield Offered(device, number, model, (model, name), *_memory(gpu), False, can_run, vendor)
         for cut in gpu["slices"]:
             uuid = cut["uuid"] or ""
             index = f"{number}:{int(cut['index'])}"
             whole = f"{clip(plain(cut['profile'] or 'MIG'), PROFILE_LETTERS)} {model}"
-            can_run = cut["is_usable"] and is_well and bool(DEVICE.fullmatch(uuid))
+            can_run = cut.get("is_offered", cut["is_usable"] and is_well) and bool(DEVICE.fullmatch(uuid))
             yield Offered(uuid, index, whole, (whole, name), *_memory(cut), True, can_run, vendor)
 
 

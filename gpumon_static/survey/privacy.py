@@ -7,14 +7,19 @@ What each text is:
     user, uid                   as it is     a pseudonym                a number, for counting only
     process name                as it is     the program, no names      none
     pid                         as it is     as it is                   none
+    when a process started      as it is     as it is                   none
+    its memory                  as it is     as it is                   an equal share, rounded
+    its state, compute units    as it is     as it is                   only if it has ended or rests
     job, command line           as it is     none                       none
     owner of a Slurm job        as it is     a pseudonym                a number, for counting only
     id, name of a Slurm job     as it is     none                       none
+    when it started, ends       as it is     as it is                   none, rounded up
     its partition and account   as it is     none                       none
     reason of a Slurm node      as it is     none                       none
     error, warning              as it is     a sentence of ours         the same
     note, details of faults     as it is     none                       none
     mount points                as it is     /, disk 2, disk 3          the same
+    serial numbers              as it is     none                       none
     models, UUIDs, versions     as it is     as it is                   as it is
 
 Host names, groups and titles are the config's, and on every page as they are.
@@ -22,21 +27,27 @@ Host names, groups and titles are the config's, and on every page as they are.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gpumon_static.model import Disk, Gpu, HostReading, Process, Status
-from gpumon_static.survey.pseudonyms import pseudonym
+from gpumon_static.facts import declared
+from gpumon_static.model import GONE, Allocation, Disk, Fault, Gpu, HostReading, NodeState, Process, Status
+from gpumon_static.store.pseudonyms import pseudonym
+from gpumon_static.survey.state import is_at_rest
 
 if TYPE_CHECKING:
     from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 SOMEONE = "(name)"
 WARNED = "The driver reported a warning."
+STEP_MIB, STEP_S = 64, 900
+"""To which memory and ends of jobs are rounded on a page with counts."""
 DISTINCT_LETTERS = 4
 """A login of fewer letters is part of many words, and is found as a word of its own only."""
 
@@ -58,6 +69,13 @@ REASONS = {
 """Why a host has no readings, on a page without names: its own line may hold logins, paths and keys."""
 
 
+_HIDDEN: dict[type, dict[str, Any]] = {
+    record: {one.name: None for one in declared(record) if one.fact.only_names}
+    for record in (HostReading, NodeState, Gpu, Fault, Allocation, Process)
+}
+"""Fields that are for the tier of names only, by their declaration in model.py."""
+
+
 class Tier(StrEnum):
     NAMES = "names"
     PSEUDONYMS = "pseudonyms"
@@ -77,7 +95,7 @@ def veil(
     if tier is Tier.PSEUDONYMS:
         return [_veiled(r, lambda who: pseudonym(who, key), _with_pseudonym(key, clean)) for r in readings]
     number = _numbers()
-    return [_veiled(reading, number, _counted(number)) for reading in readings]
+    return [_only_counts(_veiled(reading, number, _counted(number))) for reading in readings]
 
 
 def veil_report(report: ClusterReport, tier: Tier) -> ClusterReport:
@@ -97,8 +115,8 @@ def _veiled(
         machine=replace(reading.machine, disks=disks),
         error=REASONS.get(reading.status),
         warning=WARNED if reading.warning else None,
-        note=None,
-        node=replace(reading.node, reason=None),
+        node=replace(reading.node, **_HIDDEN[NodeState]),
+        **_HIDDEN[HostReading],
     )
 
 
@@ -107,15 +125,9 @@ def _without_details(gpu: Gpu, called: Callable[[str], str]) -> Gpu:
     given = gpu.allocation
     return replace(
         gpu,
-        faults=tuple(replace(fault, detail=None) for fault in gpu.faults),
-        allocation=replace(
-            given,
-            job=None,
-            job_name=None,
-            user=called(given.user) if given.user else None,
-            partition=None,
-            account=None,
-        ),
+        faults=tuple(replace(fault, **_HIDDEN[Fault]) for fault in gpu.faults),
+        allocation=replace(given, user=called(given.user) if given.user else None, **_HIDDEN[Allocation]),
+        **_HIDDEN[Gpu],
     )
 
 
@@ -132,10 +144,8 @@ def _with_pseudonym(key: bytes, clean: Callable[[str], str]) -> Callable[[Proces
         return replace(
             process,
             user=pseudonym(who, key) if who else None,
-            uid=None,
             name=clean(runs) if runs else None,
-            job=None,
-            command_line=None,
+            **_HIDDEN[Process],
         )
 
     return hide
@@ -160,13 +170,52 @@ def _counted(number: Callable[[str], str]) -> Callable[[Process], Process]:
             process,
             pid=0,
             user=number(who) if who else None,
-            uid=None,
+            elapsed_s=None,
+            state=GONE if process.state == GONE else None,
+            # Whether a GPU at 100 % is stuck goes by that, and by nothing finer.
+            compute_units=0 if is_at_rest(process) else None,
             name=None,
-            job=None,
-            command_line=None,
+            **_HIDDEN[Process],
         )
 
     return hide
+
+
+def _only_counts(reading: HostReading) -> HostReading:
+    """Without what a user of the host could find again with ps, nvidia-smi or squeue, and so whose it is."""
+    return replace(reading, gpus=tuple(map(_evened, reading.gpus)))
+
+
+def _evened(gpu: Gpu) -> Gpu:
+    given = gpu.allocation
+    ends_at = given.ends_at and _rounded_up(given.ends_at)
+    return replace(
+        gpu,
+        processes=_even(gpu.processes),
+        slices=tuple(replace(mig, processes=_even(mig.processes)) for mig in gpu.slices),
+        allocation=replace(given, started_at=None, ends_at=ends_at),
+    )
+
+
+def _even(processes: Sequence[Process]) -> tuple[Process, ...]:
+    """Each with the same share of the memory. Whether a GPU is free goes by the sums, which stay."""
+    held: dict[tuple[bool, bool], list[float]] = {}
+    for process in processes:
+        if process.memory_mib is not None:
+            held.setdefault(_kind(process), []).append(process.memory_mib)
+    shares = {
+        kind: round(STEP_MIB * round(sum(all_of_it) / STEP_MIB) / len(all_of_it), 1)
+        for kind, all_of_it in held.items()
+    }
+    return tuple(p if p.memory_mib is None else replace(p, memory_mib=shares[_kind(p)]) for p in processes)
+
+
+def _kind(process: Process) -> tuple[bool, bool]:
+    return process.is_graphics_only, process.state == GONE
+
+
+def _rounded_up(at: datetime) -> datetime:
+    return datetime.fromtimestamp(math.ceil(at.timestamp() / STEP_S) * STEP_S, UTC)
 
 
 def _identity(process: Process) -> str | None:

@@ -1,135 +1,82 @@
-"""Readings as the history keeps them: the state of each GPU and slice, who held it, what was measured."""
+"""What the history keeps beside the readings: the state of each GPU and slice, and who held it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpumon_static.model import Allocated, Gpu
-from gpumon_static.store.history.observed import (
-    BUSY,
-    FREE,
-    HELD,
-    NOBODY,
-    UNKNOWN,
-    HostSighting,
-    MachineValues,
-    Observed,
-    Values,
-)
+from gpumon_static.model import Gpu
+from gpumon_static.states import State
+from gpumon_static.store import cells
+from gpumon_static.store.history.observed import NOBODY, GpuSighting, HostSighting
 from gpumon_static.survey.names import short_model
-from gpumon_static.survey.state import Slice, State, gpu_state, is_allocated_only, slice_state, slices_of
+from gpumon_static.survey.state import gpu_state, is_allocated_only
+from gpumon_static.survey.survey import Place, places_of
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import BusyConfig
-    from gpumon_static.model import HostReading, Machine, Process
-
-CODES = {State.FREE: FREE, State.BUSY: BUSY, State.HELD: HELD, State.UNKNOWN: UNKNOWN}
+    from gpumon_static.model import Disk, HostReading, Process
 
 
-def sightings(readings: Iterable[HostReading], busy: BusyConfig) -> list[HostSighting]:
+def sightings(
+    readings: Iterable[HostReading], busy: BusyConfig, groups: Mapping[str, str] | None = None
+) -> list[HostSighting]:
+    """`groups`: of hosts by name; without one it is empty."""
     return [
         HostSighting(
             reading.host,
             int(reading.fetched_at.timestamp()),
-            list(observed(reading, busy)) if reading.ok else None,
-            machine_values(reading.machine),
+            (groups or {}).get(reading.host, ""),
+            list(_gpus(reading, busy)) if reading.ok else None,
+            cells.to_text(tuple(map(_rounded, reading.machine.disks))),
+            max(filter(None, map(_percent_full, reading.machine.disks)), default=None),
         )
         for reading in readings
     ]
 
 
-def machine_values(machine: Machine) -> MachineValues:
-    filled = [
-        percent for disk in machine.disks if (percent := _percent(disk.used_mib, disk.total_mib)) is not None
-    ]
-    return MachineValues(
-        cpu=_whole_number(machine.cpu_utilization),
-        ram=_percent(machine.ram_used_mib, machine.ram_total_mib),
-        disk=max(filled, default=None),
-        load=None if machine.load_1m is None else round(10 * machine.load_1m),
-    )
-
-
-def _percent(part: float | None, whole: float | None) -> int | None:
-    return None if part is None or not whole else round(100 * min(1.0, part / whole))
-
-
-def model_name(name: str) -> str:
-    """What the page calls a model; the history has an empty name for one that is not known."""
-    return short_model(name or None)
-
-
-def observed(reading: HostReading, busy: BusyConfig) -> Iterator[Observed]:
+def _gpus(reading: HostReading, busy: BusyConfig) -> Iterator[GpuSighting]:
     """A card that is cut into slices comes whole, without users, and then slice by slice with theirs."""
     for gpu in reading.gpus:
-        yield _whole(gpu, busy)
-        for cut in slices_of(gpu):
-            yield _slice(cut, gpu, busy)
+        state, model = gpu_state(gpu, busy), short_model(gpu.name)
+        if gpu.slices:
+            yield GpuSighting(gpu.index, None, state, state, True, 0.0, False, model, ())
+        for place in places_of(reading, gpu, busy, state):
+            yield GpuSighting(
+                number=gpu.index,
+                slice=place.mig.index if place.mig else None,
+                state=place.state,
+                gpu_state=state,
+                is_cut=False,
+                share=_share(place, gpu),
+                is_offered=place.is_offered,
+                model=model,
+                users=_holders(place) if place.state.is_taken else (),
+            )
 
 
-def _whole(gpu: Gpu, busy: BusyConfig) -> Observed:
-    state = gpu_state(gpu, busy)
-    # A job may have one slice of a card: what of the card is allocated is not known.
-    given = Allocated.UNKNOWN if gpu.slices else gpu.allocation.allocated
-    return Observed(
-        uuid=gpu.uuid,
-        position=gpu.index,
-        slice=None,
-        model=gpu.name or "",
-        profile="",
-        weight=0.0 if gpu.slices else 1.0,
-        state=CODES[state],
-        users=_holders(gpu) if state.is_taken and not gpu.slices else (),
-        values=Values(
-            _whole_number(gpu.utilization),
-            _whole_number(gpu.memory_used_mib),
-            _whole_number(gpu.temperature_c),
-            _whole_number(gpu.power_w),
-        ),
-        memory_total=_whole_number(gpu.memory_total_mib),
-        allocated_to=_owner(gpu) if given is Allocated.YES else None,
-        is_told=given in (Allocated.YES, Allocated.NO),
-    )
-
-
-def _owner(gpu: Gpu) -> str:
-    """Of the Slurm job that has it."""
-    return gpu.allocation.user or NOBODY
-
-
-def _holders(gpu: Gpu) -> tuple[str, ...]:
+def _holders(place: Place) -> tuple[str, ...]:
     """The users of its processes; without any, the owner of the Slurm job that has it."""
-    return (_owner(gpu),) if is_allocated_only(gpu) else _users(gpu.processes)
+    if place.mig is None and is_allocated_only(place.gpu):
+        return (place.gpu.allocation.user or NOBODY,)
+    return _users(place.processes)
 
 
-def _slice(cut: Slice, gpu: Gpu, busy: BusyConfig) -> Observed:
-    mig, state = cut.mig, slice_state(cut, gpu, busy)
-    return Observed(
-        uuid=mig.uuid,
-        position=gpu.index,
-        slice=mig.index,
-        model=gpu.name or "",
-        profile=mig.profile or "MIG",
-        weight=_share(cut, gpu),
-        state=CODES[state],
-        users=_users(mig.processes) if state.is_taken else (),
-        values=Values(memory=_whole_number(mig.memory_used_mib)),
-        memory_total=_whole_number(mig.memory_total_mib),
-    )
-
-
-def bare_state(busy: BusyConfig, utilization: float, used_mib: float, total_mib: float) -> int:
+def bare_state(busy: BusyConfig, utilization: float, used_mib: float, total_mib: float) -> State:
     """Of a GPU of which no more than this is known."""
     gpu = Gpu(0, utilization=utilization, memory_used_mib=used_mib, memory_total_mib=total_mib)
-    return CODES[gpu_state(gpu, busy)]
+    return gpu_state(gpu, busy)
 
 
-def _share(cut: Slice, gpu: Gpu) -> float:
+def _share(place: Place, gpu: Gpu) -> float:
     """Of the card: by memory where that is known. Compute instances of one GPU instance share its memory."""
-    if not cut.mig.memory_total_mib or not gpu.memory_total_mib:
-        return 1 / len(gpu.slices)
-    return min(1.0, cut.mig.memory_total_mib / gpu.memory_total_mib) / len(cut.instance.slices)
+    if place.cut is None:
+        return 1.0
+    if not place.cut.mig.memory_total_mib or not gpu.memory_total_mib:
+        return round(1 / len(gpu.slices), 6)
+    part = min(1.0, place.cut.mig.memory_total_mib / gpu.memory_total_mib)
+    return round(part / len(place.cut.instance.slices), 6)
 
 
 def _users(processes: Iterable[Process]) -> tuple[str, ...]:
@@ -143,5 +90,15 @@ def _user(process: Process) -> str:
     return NOBODY if process.uid is None else f"uid {process.uid}"
 
 
-def _whole_number(value: float | None) -> int | None:
-    return None if value is None else round(value)
+def _percent_full(disk: Disk) -> int | None:
+    if disk.used_mib is None or not disk.total_mib:
+        return None
+    return round(100 * min(1.0, disk.used_mib / disk.total_mib))
+
+
+def _rounded(disk: Disk) -> Disk:
+    """Its use in whole percents: to the MiB it differs in every run."""
+    percent = _percent_full(disk)
+    if percent is None or disk.total_mib is None:
+        return disk
+    return replace(disk, used_mib=float(round(disk.total_mib * percent / 100)))

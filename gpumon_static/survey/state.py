@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process
 from gpumon_static.rules import is_unusable
+from gpumon_static.states import State
 
 LEAST_GHOST_MIB = 256
 """MiB. Drivers reserve less than this, which does not count."""
@@ -17,18 +17,6 @@ STUCK_PERCENT = 99
 """A utilization that sticks does so here."""
 NOT_RUNNING = ("T", "t", "Z", "X", GONE)
 """States of ps in which a process cannot have its GPU compute: stopped, or ended."""
-
-
-class State(StrEnum):
-    FREE = "free"
-    BUSY = "busy"
-    HELD = "held idle"
-    """Taken, by memory or a process, but not computing at this moment."""
-    UNKNOWN = "unknown"
-
-    @property
-    def is_taken(self) -> bool:
-        return self in (State.BUSY, State.HELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +84,16 @@ def slice_state(cut: Slice, gpu: Gpu, busy: BusyConfig) -> State:
 
 
 def _is_stuck(gpu: Gpu) -> bool:
-    """At 100 % while none of the processes on it can be computing: stopped, ended, or on no compute unit."""
+    """At 100 % while none of the processes on it can be computing."""
     at_work = [process for process in gpu.processes if not process.is_graphics_only]
     if not gpu.utilization_sticks or not at_work or (gpu.utilization or 0) < STUCK_PERCENT:
         return False
-    return all(p.compute_units == 0 or (p.state or "").startswith(NOT_RUNNING) for p in at_work)
+    return all(map(is_at_rest, at_work))
+
+
+def is_at_rest(process: Process) -> bool:
+    """Whether it is stopped, ended, or on no compute unit."""
+    return process.compute_units == 0 or (process.state or "").startswith(NOT_RUNNING)
 
 
 def sliced_memory_mib(gpu: Gpu) -> tuple[float, float]:

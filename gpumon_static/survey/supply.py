@@ -10,9 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 from gpumon_static.store.history.supply import ModelSupply, SlurmSums, SupplyAnswer, SupplySums
+from gpumon_static.survey.offers import is_model
 from gpumon_static.text import natural_key
+from gpumon_static.times import duration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gpumon_static.model import Waiting
+    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 DAY = 86400
 LEAST_DAYS = 3.0
@@ -20,6 +29,8 @@ LEAST_COVERAGE = 0.5
 SHORT = 0.2
 """None free for a fifth of the time: a working day of each week."""
 AMPLE = 0.05
+AT_ONCE = 0.5
+"""Ample is what has 2, 4 and 8 free on one host, where a host has so many, for half of the time."""
 HELD_IDLE = 0.1
 LEAST_HELD_GPUS = 0.5
 MOST = 0.5
@@ -69,6 +80,15 @@ class SupplyRow:
     allocated_days: float | None = None
     """GPU days."""
     allocated_idle_days: float | None = None
+    queue: str = ""
+    """What waits for it in Slurm now: 1 job waits for 4 at once, for 5 h."""
+    held_long: float | None = None
+    """Held idle for `idle_after` or longer at a time, of the known time: this could be reclaimed, the rest of
+    `held` are pauses. None: not known."""
+
+    @property
+    def held_pauses(self) -> float | None:
+        return None if self.held is None or self.held_long is None else max(0.0, self.held - self.held_long)
 
     @property
     def unknown(self) -> float:
@@ -78,20 +98,43 @@ class SupplyRow:
     def verdict(self) -> SupplyVerdict:
         if self.known_days < LEAST_DAYS or self.coverage < LEAST_COVERAGE or self.none_free is None:
             return SupplyVerdict.UNSURE
-        if self.none_free < AMPLE:
+        if self.none_free < AMPLE and not self.queue and not self.rare:
             return SupplyVerdict.AMPLE
-        if (self.held or 0) >= HELD_IDLE and self.held_gpus >= LEAST_HELD_GPUS:
+        if self.reclaimable >= HELD_IDLE and self.held_gpus >= LEAST_HELD_GPUS:
             return SupplyVerdict.HELD
-        return SupplyVerdict.SHORT if self.none_free >= SHORT else SupplyVerdict.ENOUGH
+        return SupplyVerdict.SHORT if self.none_free >= SHORT or self.queue else SupplyVerdict.ENOUGH
+
+    @property
+    def rare(self) -> str:
+        """The smallest number at once that is free for less than half of the time: 4 at once never."""
+        sizes = ((2, self.two_free), (4, self.four_free), (8, self.eight_free))
+        for size, share in sizes:
+            if share is not None and share < AT_ONCE:
+                often = f"{100 * share:.0f} % of the time" if share >= 0.005 else "never"
+                return f"{size} at once {often}"
+        return ""
+
+    @property
+    def reclaimable(self) -> float:
+        """The share held idle for long; all that is held idle where the lab is too large to tell."""
+        return (self.held if self.held_long is None else self.held_long) or 0
 
     @property
     def held_gpus(self) -> float:
-        """Mean number of GPUs held idle."""
-        return (self.held or 0) * self.gpus
+        """Mean number of GPUs that are held idle for long."""
+        return self.reclaimable * self.gpus
 
     @property
     def words(self) -> str:
-        """The verdict with its reason."""
+        """The verdict with its reason, and what else speaks for or against it."""
+        held = f"{self.held_gpus:.1f} GPUs held idle" if self.held_gpus >= LEAST_HELD_GPUS else ""
+        if self.verdict is SupplyVerdict.UNSURE:
+            return self._reason
+        more = (self.rare, held if self.verdict is not SupplyVerdict.HELD else self.queue)
+        return "; ".join(filter(None, (self._reason, *more)))
+
+    @property
+    def _reason(self) -> str:
         match self.verdict:
             case SupplyVerdict.UNSURE if self.known_days < LEAST_DAYS:
                 return f"too little data: {self.known_days:.1f} days"
@@ -99,10 +142,12 @@ class SupplyRow:
                 return f"too little data: {100 * self.coverage:.0f} % of the time known"
             case SupplyVerdict.HELD:
                 return f"{self.held_gpus:.1f} GPUs are held idle: reclaim before buying"
+            case SupplyVerdict.SHORT if self.queue:
+                return f"short: {self.queue}"
             case SupplyVerdict.SHORT if (self.none_free or 0) >= MOST:
                 return "short: none free most of the time"
-            case SupplyVerdict.AMPLE:
-                return f"ample: some free {100 * (1 - (self.none_free or 0)):.0f} % of the time"
+            case SupplyVerdict.AMPLE | SupplyVerdict.ENOUGH if (self.none_free or 0) < AMPLE:
+                return f"{self.verdict}: some free {100 * (1 - (self.none_free or 0)):.0f} % of the time"
             case verdict:
                 return f"{verdict}: none free {100 * (self.none_free or 0):.0f} % of the time"
 
@@ -119,6 +164,29 @@ def with_names(rows: Iterable[SupplyRow], who: Callable[[str], str] | None) -> l
         replace(row, held_by=tuple((who(user), days) for user, days in row.held_by) if who else ())
         for row in rows
     ]
+
+
+def with_queue(
+    rows: Iterable[SupplyRow], clusters: Iterable[ClusterReport], now: datetime
+) -> list[SupplyRow]:
+    """With what waits for each model in Slurm now."""
+    waiting = [one for report in clusters for one in report.waiting if one.kind]
+    return [replace(row, queue=_queue(row.model, waiting, now)) for row in rows]
+
+
+def _queue(model: str, waiting: Iterable[Waiting], now: datetime) -> str:
+    own = [one for one in waiting if one.kind and is_model(one.kind, (model,))]
+    jobs, gpus = sum(one.jobs for one in own), sum(one.gpus for one in own)
+    if not jobs:
+        return ""
+    what = f"1 job waits for {gpus}" if jobs == 1 else f"{jobs} jobs wait for {gpus} in all"
+    oldest = min((one.oldest_at for one in own if one.oldest_at), default=None)
+    age = (
+        f", {'' if jobs == 1 else 'the oldest '}for {duration((now - oldest).total_seconds())}"
+        if oldest
+        else ""
+    )
+    return what + (" at once" if jobs == 1 and gpus > 1 else "") + age
 
 
 def hour_words(hour: int | None) -> str | None:
@@ -151,16 +219,17 @@ def _row(model: ModelSupply, answer: SupplyAnswer) -> SupplyRow:
         held_days=(sums.held_s if model.held_by is None else sum(s for _, s in model.held_by)) / DAY,
         held_by=tuple((user, seconds / DAY) for user, seconds in model.held_by or ()),
         held_users=len(model.held_by or ()),
+        held_long=None if model.held_long_s is None else _share(model.held_long_s, sums.known_s),
         **_slurm_shares(model.slurm),
     )
 
 
-def _slurm_shares(slurm: SlurmSums | None) -> dict[str, float | None]:
+def _slurm_shares(slurm: SlurmSums | None) -> dict[str, Any]:
     if slurm is None:
         return {}
     return {
-        "allocated": _share(slurm.allocated_s, slurm.told_s),
-        "allocated_idle": _share(slurm.idle_s, slurm.told_s),
+        "allocated": _share(slurm.allocated_s, slurm.reported_s),
+        "allocated_idle": _share(slurm.idle_s, slurm.reported_s),
         "allocated_days": slurm.allocated_s / DAY,
         "allocated_idle_days": slurm.idle_s / DAY,
     }

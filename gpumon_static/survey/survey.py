@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process
 from gpumon_static.rules import marked
-from gpumon_static.survey.faults import HostFault, host_faults, without
+from gpumon_static.states import State
+from gpumon_static.survey.faults import HostFault, host_faults, judged
 from gpumon_static.survey.jobs import Jobs, find_jobs
 from gpumon_static.survey.privacy import Tier, veil, veil_report
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
 from gpumon_static.survey.slurm.given import given_to
 from gpumon_static.survey.slurm.nodes import closed_words
-from gpumon_static.survey.state import Slice, State, gpu_state, is_allocated_only, slice_state, slices_of
+from gpumon_static.survey.state import Slice, gpu_state, is_allocated_only, slice_state, slices_of
 from gpumon_static.text import DEVICE, NUMBERS, natural_key
 from gpumon_static.times import Age, age_of
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 GRACE_S = 60
 """Time that a run may need until its data is there, before it counts as missed."""
-
-STATES = {State.FREE: "free", State.BUSY: "busy", State.HELD: "held", State.UNKNOWN: "unknown"}
-"""Names of the states in files for scripts: one word each."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,9 @@ class Place:
         return self.cut is None and is_allocated_only(self.gpu)
 
     @property
-    def word(self) -> str:
-        """The state as users read it."""
-        return "allocated" if self.state is State.HELD and self.is_allocated_only else self.state.value
+    def shown_state(self) -> State:
+        """The state as users see it."""
+        return State.ALLOCATED if self.state is State.HELD and self.is_allocated_only else self.state
 
     @property
     def is_offered(self) -> bool:
@@ -184,12 +182,16 @@ class SurveyedHost:
         return self._places_by_index[gpu.index]
 
     def _cut(self, gpu: Gpu) -> Iterator[Place]:
-        takes_jobs = self.reading is None or self.reading.node.takes_jobs is not False
-        if not gpu.slices:
-            yield Place(gpu, None, str(gpu.index), self.state_of(gpu), takes_jobs)
-        for cut in slices_of(gpu):
-            index = f"{gpu.index}:{cut.mig.index}"
-            yield Place(gpu, cut, index, slice_state(cut, gpu, self.busy), takes_jobs)
+        return places_of(self.reading, gpu, self.busy, self.state_of(gpu))
+
+
+def places_of(reading: HostReading | None, gpu: Gpu, busy: BusyConfig, state: State) -> Iterator[Place]:
+    """A GPU of that state, or its slices."""
+    takes_jobs = reading is None or reading.node.takes_jobs is not False
+    if not gpu.slices:
+        yield Place(gpu, None, str(gpu.index), state, takes_jobs)
+    for cut in slices_of(gpu):
+        yield Place(gpu, cut, f"{gpu.index}:{cut.mig.index}", slice_state(cut, gpu, busy), takes_jobs)
 
 
 @dataclass(frozen=True)
@@ -249,8 +251,7 @@ def build_survey(
     """`spec`: the page whose tier and hosts it has, index.html by default; `key`: for pseudonyms."""
     spec = spec or config.pages[0]
     tier = Tier(spec.users or config.site.users)
-    ignored = config.site.ignore_faults
-    known = without(readings, ignored)
+    known = judged(readings, config, now)
     if not config.site.show_command_lines:
         known = without_command_lines(known)
     if tier is Tier.NAMES:
@@ -281,5 +282,9 @@ def _surveyed(host: HostConfig, reading: HostReading | None, config: Config, now
     if state := host.state_at(now):
         # Whatever it reported: nobody is to run there, and nothing of it is a fault.
         return SurveyedHost(host, None, (), config.busy, state, host.state_words(now))
-    found = host_faults(host, reading, config.site.ignore_faults) if reading and reading.ok else []
+    ignored = {
+        *config.site.ignore_faults,
+        *(one.rule for one in host.ignore if host.known(one.rule, None, now)),
+    }
+    found = host_faults(host, reading, ignored) if reading and reading.ok else []
     return SurveyedHost(host, reading, tuple(found), config.busy)

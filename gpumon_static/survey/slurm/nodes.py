@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpumon_static.survey.offers import can_paste
-from gpumon_static.text import clip
+from gpumon_static.command import Command
+from gpumon_static.text import clip, split_name
 
 if TYPE_CHECKING:
+    from gpumon_static.config.settings import HostConfig
     from gpumon_static.model import NodeState
 
 MOST_LETTERS = 120
@@ -36,10 +37,16 @@ def closed_words(node: NodeState) -> str | None:
     return clip(f"{word} in Slurm" + (f": {node.reason}" if node.reason else ""), MOST_LETTERS)
 
 
-def resume_command(node: NodeState) -> str:
-    """What an admin pastes when the node is ready again; empty where that would not open it."""
+def resume_command(node: NodeState, host: HostConfig) -> Command | None:
+    """What an admin pastes when the node is ready again; None where that would not open it.
+
+    With the node's name as the config has it: Slurm's answer is a text of the host that was asked.
+    """
     is_closed = node.takes_jobs is False and any(flag.startswith(RESUMED) for flag in _flags(node))
-    return f"scontrol update nodename={node.node} state=resume" if is_closed and can_paste(node.node) else ""
+    is_ours = node.node is not None and node.node in (host.slurm, host.name, split_name(host.name)[0])
+    if not is_closed or not is_ours:
+        return None
+    return Command.of("scontrol", "update", f"nodename={node.node}", "state=resume")
 
 
 def _flags(node: NodeState) -> list[str]:

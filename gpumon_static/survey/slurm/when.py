@@ -12,10 +12,12 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from gpumon_static.survey.offers import IsWanted, Offered, Wanted, by_vendor, matcher, offered_places
-from gpumon_static.text import plain
+from gpumon_static.text import has_free_gb, plain
 from gpumon_static.times import by_minute, parse_utc
 
 MOST_NAMES = 3
+NO_QUEUE = "if nobody in the queue is before you"
+"""Slurm decides who gets GPUs that become free."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,12 @@ class Estimate:
     jobs: int
 
     def words(self, now: datetime) -> str:
-        """2 x A100 80G on vision-01 by 16:10 at the latest (the job of user3 ends)."""
+        """2 x A100 80G on vision-01 by 16:10 at the latest, `NO_QUEUE` (the job of user3 ends)."""
         model = self.models[0] if len(self.models) == 1 else "GPU"
         what = f"{self.count} x {model} on {self.host}"
         if self.at is None:
             return f"{what} now"
-        return f"{what} by {clock_time(self.at, now)} at the latest ({self._why()})"
+        return f"{what} by {clock_time(self.at, now)} at the latest, {NO_QUEUE} ({self._why()})"
 
     def _why(self) -> str:
         job, verb = ("job", "ends") if self.jobs == 1 else ("jobs", "end")
@@ -60,7 +62,11 @@ def clock_time(at: datetime, now: datetime, zone: tzinfo | None = None) -> str:
 
 def estimates(document: Mapping[str, Any], wanted: Wanted, now: datetime) -> list[Estimate]:
     """The earliest first; hosts on which no end is known are left out."""
-    listed = [(host, list(offered_places(host["gpus"]))) for host in document["hosts"] if _may_run(host)]
+    listed = [
+        (host, list(offered_places(host["gpus"])))
+        for host in document["hosts"]
+        if _may_run(host) and wanted.is_on(host)
+    ]
     is_wanted = matcher(wanted, (place.model for _, places in listed for place in places))
     found = (_estimate(host, wanted, is_wanted, now) for host, _ in listed)
     known = [estimate for estimate in found if estimate]
@@ -111,7 +117,7 @@ def _soon(gpus: Iterable[Mapping[str, Any]], wanted: Wanted, now: datetime) -> I
             continue
         (place,) = offered_places([gpu])
         enough = place.free_mib if place.is_offered else place.total_mib
-        if wanted.memory_mib and (enough is None or enough < wanted.memory_mib):
+        if not has_free_gb(enough, place.total_mib, wanted.memory_gb):
             continue
         given = gpu.get("slurm") or {}
         is_well = not any(fault["severity"] == "fault" for fault in gpu["faults"])
