@@ -1,6 +1,8 @@
 // The query of the address: it carries the view, so that a link shares it. What it asks and the page does not know is
 // ignored, and named in a line on top.
-gpumon.params = (() => {
+//
+// gives: params link
+(() => {
   "use strict";
   const isNumber = (text) => Number(text) > 0 && Number(text) < Infinity;
   const isOneOf = (...values) => (text) => values.includes(text);
@@ -14,6 +16,7 @@ gpumon.params = (() => {
     free: isSwitch,
     mine: isSwitch,
     kiosk: isSwitch,
+    state: [isOneOf("busy", "held", "unknown", "failed"), "is not a state"],
     sort: [isOneOf("free", "load"), "is not an order"],
     view: [isOneOf("cards", "compact", "table"), "is not a view"],
     range: [isOneOf("24h", "7d", "30d", "1y"), "is not a range of time"],
@@ -48,5 +51,7 @@ gpumon.params = (() => {
     set(Object.fromEntries(wrong.map((name) => [name, ""])));
   }
 
-  return { get, set, isOn, check, note };
+  gpumon.params = { get, set, isOn, check, note };
+  // The address of a thing, for href: link("gpu", "vision-01", "3").
+  gpumon.link = (place, ...names) => `#${[place, ...names].map((name) => encodeURIComponent(name).replaceAll("%3A", ":")).join("/")}`;
 })();

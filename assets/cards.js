@@ -1,4 +1,7 @@
-// Keys: arrows move between the cards of a host and from host to host, Enter opens a card, Tab goes by hosts, / searches.
+// A click, a tap or Enter opens a card as a panel. Arrows move between the cards of a host and from host to host, Tab goes by
+// hosts, / searches.
+//
+// takes: gpuAt link places
 (() => {
   "use strict";
   const CARD = ".card[tabindex], .slice[tabindex]";
@@ -30,6 +33,17 @@
     return undefined;
   }
 
+  function open(card) {
+    const gpu = gpumon.gpuAt(card.dataset.card ?? card.id);
+    if (gpu) gpumon.places.open(gpumon.link("gpu", gpu.host.name, gpu.index), card);
+  }
+
+  // What is inside its tooltip, and text that is being selected, are not the card.
+  document.addEventListener("click", (event) => {
+    const card = event.target.closest?.(`${CARD}, tr[data-card]`);
+    if (card && !event.target.closest(".tip, a, button") && !getSelection().toString()) open(card);
+  });
+
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const active = document.activeElement;
@@ -37,8 +51,7 @@
       event.preventDefault();
       document.querySelector("#find [name=q]")?.focus();
     } else if (active.matches(`${CARD}, tr[data-card]`) && event.key === "Enter") {
-      const gpu = gpumon.gpuAt(active.dataset.card ?? active.id);
-      if (gpu) location.hash = gpumon.places.link("gpu", gpu.host.name, gpu.index);
+      open(active);
     } else if (active.matches(CARD)) {
       const next = target(event.key, active);
       if (!next) return;

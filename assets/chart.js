@@ -1,5 +1,8 @@
 // Small charts from letters, in our own SVG: lines with gaps, axes with units, the value under the pointer.
-gpumon.chart = (() => {
+//
+// takes: element times
+// gives: chart
+(() => {
   "use strict";
   const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   const NS = "http://www.w3.org/2000/svg";
@@ -23,8 +26,7 @@ gpumon.chart = (() => {
     return made;
   }
 
-  const clock = (time) => time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  const date = (time) => `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
+  const { hour: clock, date } = gpumon.times;
 
   function label(seconds, step) {
     const time = new Date(seconds * 1000);
@@ -167,5 +169,5 @@ gpumon.chart = (() => {
     return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
   }
 
-  return { decode, draw, svg, mean, label, LETTERS };
+  gpumon.chart = { decode, draw, svg, mean, label, LETTERS };
 })();

@@ -1,4 +1,6 @@
 // Every button with data-copy puts that text on the clipboard, on plain http too, where browsers have no clipboard API.
+//
+// takes: element
 (() => {
   "use strict";
   const SAID_MS = 1500;

@@ -1,31 +1,44 @@
-// What the page knows, read from its JSON block, and how its parts tell each other of changes.
-const gpumon = (() => {
+// Rows of the page's data as records, read by the names of columns that come with them; publish/page/columns.py declares them.
+//
+// takes: byName
+// gives: named readHost readHosts readDetail
+(() => {
   "use strict";
-  // The order of both lists, and of the values below, is that of publish/page/data.py.
-  const KINDS = ["free", "busy", "held", "unknown", "failed", "waiting", "held"];
-  const WORDS = ["free", "busy", "held idle", "unknown", "failed", "not fetched yet", "allocated"];
-  const JOB = 9; // in a DETAIL
-  const parts = new EventTarget();
+  function named(columns, row) {
+    const record = {};
+    for (let place = 0; place < columns.length; place += 1) record[columns[place]] = row[place];
+    return record;
+  }
 
   // Thousands are made at each refresh: what few of them are asked for is worked out then.
   class Gpu {
-    constructor(host, row, place, data) {
-      const [index, kind, model, utilization, used, total, held, runtime, temperature, power, offered, device, detail] = row;
-      const [short, name, environment] = data.models[model];
-      const word = WORDS[kind];
-      Object.assign(this, { host, index, place, kind: KINDS[kind], word, model: short, name, utilization, used, total, runtime, temperature, power });
-      if (runtime === 0 && detail[4]) this.runtime = detail[4][0][4] ?? null;
+    constructor(host, record, place, data) {
+      const { index, kind, model, utilization, used, total, temperature, power, offered, device, since, users, runtime, detail, ends } = record;
+      Object.assign(this, { host, index, place, utilization, used, total, temperature, power, since, detail, data });
+      const [mark, word] = data.states[kind];
+      Object.assign(this, { kind: mark, word, held: users, ran: runtime, endsAt: ends });
       this.isOffered = Boolean(offered);
       this.isSlice = index.includes(":");
       this.free = total === null || used === null ? null : total - used;
       this.anchor = `${host.anchor}:${index.replace(":", ".")}`;
-      // What chooses it for a program, which differs by vendor.
-      Object.assign(this, { environment, device: device || index });
-      this.held = held;
-      this.detail = detail;
-      const [, ends = null, isOfferedThen] = detail[JOB] || [];
-      this.ends = isOfferedThen ? ends : null;
-      this.data = data;
+      this.device = device || index; // what chooses it for a program
+      const { short, name, environment, vendor } = modelOf(data, model);
+      Object.assign(this, { model: short, name, environment, vendor });
+    }
+
+    get known() {
+      return (this.details ??= readDetail(this));
+    }
+
+    get runtime() {
+      return this.ran === 0 ? (this.known.processes[0]?.elapsed ?? null) : this.ran;
+    }
+
+    // By when its Slurm job ends, in seconds since 1970, where it is offered then.
+    get ends() {
+      if (this.endsAt !== undefined) return this.endsAt;
+      const { job } = this.known;
+      return job?.offered ? (job.ends ?? null) : null;
     }
 
     get names() {
@@ -42,141 +55,84 @@ const gpumon = (() => {
       const loginsOf = (name) => (Object.hasOwn(logins, name) ? logins[name].split(" ") : []);
       return this.names.flatMap((name) => [name, ...loginsOf(name)]).map((name) => name.toLowerCase());
     }
-
-    get text() {
-      return (this.words ??= `${this.host.text} ${this.model} ${this.name} ${this.logins.join(" ")} ${this.word} ${this.kind}`.toLowerCase());
-    }
   }
 
-  // The few numbers that an overview has of GPUs, as rows; publish/page/split/overview_data.py has the order.
-  function spread([kinds, models = 0, totals = 0, offered = 0, indexes = 0, ends = 0]) {
-    const at = (values, place) => (Array.isArray(values) ? values[place] : values);
-    const rows = [...kinds].map((kind, place) => {
-      const index = indexes ? indexes[place] : String(place);
-      const detail = [...Array(JOB).fill(null), ["", at(ends, place) || null, 1]];
-      return [index, Number(kind), at(models, place), null, null, at(totals, place) || null, 0, null, null, null, 0, 0, detail];
+  const models = new WeakMap();
+  function modelOf(data, place) {
+    if (!models.has(data)) models.set(data, data.models.map((row) => named(data.columns.model, row)));
+    return models.get(data)[place];
+  }
+
+  function unpacked(uuid) {
+    if (!uuid?.startsWith("~")) return uuid;
+    const digits = [...atob(uuid.slice(1))].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+    return `GPU-${digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")}`;
+  }
+
+  function summed(processes) {
+    const found = new Map();
+    for (const { owner, mib } of processes) {
+      const user = found.get(owner) ?? { owner, mib: null, unknown: 0, number: 0 };
+      user.number += 1;
+      if (mib === null) user.unknown += 1;
+      else user.mib = (user.mib ?? 0) + mib;
+      found.set(owner, user);
+    }
+    const users = [...found.values()].map((user) => ({ ...user, least: user.unknown > 0 && user.unknown < user.number }));
+    return users.sort((one, two) => (two.mib ?? 0) - (one.mib ?? 0) || gpumon.byName(one.owner[0], two.owner[0]));
+  }
+
+  // What only its tooltip and its panel show. An owner is a name, and whether it is that of a user.
+  function readDetail({ detail, data }) {
+    const { columns, owners, programs } = data;
+    const row = named(columns.detail, detail);
+    const processes = (row.processes || []).map((values) => {
+      const { mib = null, elapsed = null, owner, program, ...rest } = named(columns.process, values);
+      return { ...rest, mib, elapsed, owner: owners[owner], program: programs[program] };
     });
-    for (const [place, used, device] of offered || []) [rows[place][4], rows[place][10], rows[place][11]] = [used, 1, device];
-    return rows;
+    const more = row.more ? named(columns.more, row.more) : { processes: 0, users: 0 };
+    const listed = more.listed?.map((values) => named(columns.user, values)).map((user) => ({ ...user, owner: owners[user.owner] }));
+    const { fan = null, limit = null, slowdown = null } = row;
+    return {
+      uuid: unpacked(row.uuid) ?? null, fan, limit, slowdown, processes,
+      sentence: row.sentence, facts: row.facts || [],
+      users: listed ?? summed(processes), moreProcesses: more.processes, moreUsers: more.users,
+      faults: (row.faults || []).map((values) => named(columns.fault, values)),
+      job: row.job ? named(columns.job, row.job) : null,
+    };
+  }
+
+  // The few numbers that an overview has of all GPUs of a host; split/overview_data.py has them.
+  function spread(columns, row) {
+    const { kinds, models: places = 0, totals = 0, offered = 0, indexes = 0, ends = 0 } = named(columns.gpus, row);
+    const at = (values, place) => (Array.isArray(values) ? values[place] : values);
+    const unknown = { utilization: null, used: null, users: 0, runtime: null, temperature: null, power: null, since: null, detail: [] };
+    const records = [...kinds].map((kind, place) => ({
+      ...unknown, kind: Number(kind), index: indexes ? indexes[place] : String(place),
+      model: at(places, place), total: at(totals, place) || null, ends: at(ends, place) || null,
+    }));
+    for (const values of offered || []) {
+      const { place, used, device } = named(columns.offered, values);
+      Object.assign(records[place], { used, device, offered: 1 });
+    }
+    return records;
   }
 
   function readHost(row, place, data) {
-    const [anchor, name, group, note, status, port, load, ram, against, behind, gpus, slurm, part] = row;
-    const short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
-    const host = { anchor, name, short, place, group, note, status, port, load, ram, against, behind, slurm: slurm || null };
+    const { columns } = data;
+    const { gpus, slurm, part = 0, notice, ...rest } = named(columns.host, row);
+    const { name } = rest;
+    const host = { ...rest, place, slurm: slurm || null };
+    host.notice = notice ? named(columns.notice, notice) : null; // why it shows no GPUs
+    host.short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
     host.page = data.parts ? data.parts[part][1] : ""; // the file with its cards, where that is another one
-    host.text = `${name} ${group} ${note} ${status}`.toLowerCase();
-    const rows = data.parts ? spread(gpus) : gpus;
-    host.gpus = rows.map((gpu, number) => new Gpu(host, gpu, number, data));
+    const records = data.parts ? spread(columns, gpus) : gpus.map((values) => named(columns.gpu, values));
+    host.gpus = records.map((gpu, number) => new Gpu(host, gpu, number, data));
     return host;
   }
 
-  const readHosts = (data) => data.hosts.map((row, place) => readHost(row, place, data));
-
-  function take(data, hosts) {
-    // Cards that the search has hidden stay so until it looks again.
-    const before = new Map((self.hosts ?? []).map((host) => [host.anchor, host]));
-    for (const host of hosts) host.isPart = before.get(host.anchor)?.isPart ?? false;
-    self.models = [...new Set(data.models.map(([short]) => short))];
-    self.isOverview = Boolean(data.parts);
-    self.hosts = hosts; // in the order of the JSON blocks, which refer to them by their place
-    self.ordered = [...hosts];
-  }
-
-  // Work on many things, a few at a time: the page is the reader's in between. Ends early when isOver() says so.
-  const SLICE_MS = 12;
-  async function inSlices(list, work, isOver = () => false) {
-    let until = performance.now() + SLICE_MS;
-    for (const one of list) {
-      work(one);
-      if (performance.now() < until) continue;
-      await new Promise((done) => setTimeout(done));
-      if (isOver()) return;
-      until = performance.now() + SLICE_MS;
-    }
-  }
-
-  const gpuAt = (anchor) => {
-    const host = self.hosts.find((one) => anchor.startsWith(`${one.anchor}:`));
-    return host?.gpus.find((gpu) => gpu.anchor === anchor) ?? null;
-  };
-
-  // As the headline counts: whole GPUs; one that is cut counts where all of its slices do, and the slices apart.
-  function tally(gpus) {
-    const slices = gpus.filter((gpu) => gpu.isSlice);
-    const card = ({ host, index }) => `${host.anchor} ${index.split(":")[0]}`;
-    const cut = new Map();
-    for (const gpu of slices) cut.set(card(gpu), (cut.get(card(gpu)) ?? 0) + 1);
-    const isWhole = (gpu) => gpu.host.gpus.filter((other) => other.isSlice && card(other) === card(gpu)).length === cut.get(card(gpu));
-    const complete = new Set(slices.filter(isWhole).map(card)).size;
-    return { gpus: gpus.length - slices.length + complete, slices: slices.length };
-  }
-
-  function tallied(list) {
-    const { gpus, slices } = tally(list);
-    return `${self.count(gpus, "GPU")}${slices ? ` + ${self.count(slices, "slice")}` : ""}`;
-  }
-
-  const memory = {
-    get(name) {
-      try {
-        return localStorage.getItem(`gpumon.${name}`);
-      } catch {
-        return null;
-      }
-    },
-    set(name, value) {
-      try {
-        value ? localStorage.setItem(`gpumon.${name}`, value) : localStorage.removeItem(`gpumon.${name}`);
-      } catch {
-        // Nothing is kept, and nothing else is lost.
-      }
-    },
-  };
-
-  function gigabytes(mib) {
-    if (mib === null) return "–";
-    const amount = mib / 1024;
-    return amount < 0.05 ? "0" : amount.toFixed(amount < 9.95 ? 1 : 0);
-  }
-
-  const memoryText = (mib) => (mib === null ? "–" : mib > 0 && mib < 100 ? `${mib} MB` : `${gigabytes(mib)} GB`);
-
-  function duration(seconds) {
-    if (seconds === null) return "–";
-    const [minutes, hours, days] = [60, 3600, 86400].map((unit) => Math.floor(seconds / unit));
-    if (minutes < 1) return `${Math.floor(seconds)} s`;
-    if (hours < 1) return `${minutes} min`;
-    if (days < 1) return `${hours} h`;
-    return hours % 24 && days < 100 ? `${days} d ${hours % 24} h` : `${days} d`;
-  }
-
-  function element(tag, properties = {}, ...children) {
-    const made = Object.assign(document.createElement(tag), properties);
-    made.append(...children);
-    return made;
-  }
-
-  const self = {
-    memory,
-    gigabytes,
-    memoryText,
-    duration,
-    element,
-    count: (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`,
-    byName: new Intl.Collator("en", { numeric: true }).compare,
-    on: (what, action) => parts.addEventListener(what, action),
-    tell: (what) => parts.dispatchEvent(new Event(what)),
-    parsed: JSON.parse,
-    readHost,
-    readHosts,
-    take,
-    inSlices,
-    gpuAt,
-    tally,
-    tallied,
-  };
-  const data = JSON.parse(document.getElementById("data").textContent);
-  take(data, readHosts(data));
-  return self;
+  gpumon.named = named;
+  gpumon.readHost = readHost;
+  gpumon.readHosts = (data) => data.hosts.map((row, place) => readHost(row, place, data));
+  gpumon.readDetail = readDetail;
 })();

@@ -1,5 +1,8 @@
 // What is put on cards after the first paint, host by host and a few at a time: the ribbon of the last day, times in the
 // reader's zone. Nothing waits for it, and nothing is left out: a printed or captured page has them all.
+//
+// takes: on inSlices clock
+// gives: dress
 (() => {
   "use strict";
   const SLOTS = 96;

@@ -1,9 +1,10 @@
 // What happened: the events of a year as a timeline by kind, and as a list, of one host or kind where that is asked for.
+//
+// takes: on byName element times clock chart things
 (() => {
   "use strict";
-  const { element } = gpumon;
+  const { element, things } = gpumon;
   const { svg } = gpumon.chart;
-  const things = gpumon.things;
   const WORDS = { "host-down": "host down", "host-up": "host back", "gpu-fault": "GPU fault", "gpu-recovered": "GPU healthy again", "gpu-freed": "GPU free after long use", "job-idle": "job leaves GPUs idle" };
   const DAY = 86400;
   const STEP = 50;
@@ -16,9 +17,8 @@
   const isAsked = (kind) => !asked.kind || kind === asked.kind || (asked.kind === WORRIES && !OF_PEOPLE.includes(kind));
 
   function chosen() {
-    const { events = [], kinds = [] } = things.read();
-    const since = Date.parse(document.body.dataset.made) / 1000 - Number(asked.days) * DAY;
-    return events.filter(([at, kind, host]) => at >= since && isAsked(kinds[kind]) && (!asked.host || gpumon.hosts[host]?.name === asked.host));
+    const since = gpumon.clock.made() / 1000 - Number(asked.days) * DAY;
+    return things.read().events.filter(({ at, kind, host }) => at >= since && isAsked(kind) && (!asked.host || host?.name === asked.host));
   }
 
   function select(name, label, options) {
@@ -33,8 +33,8 @@
   }
 
   function tools() {
-    const { events = [], kinds = [] } = things.read();
-    const hosts = [...new Set(events.map((row) => row[2]))].sort((one, two) => one - two).map((place) => gpumon.hosts[place]?.name).filter(Boolean);
+    const { events, kinds } = things.read();
+    const hosts = [...new Set(events.map(({ host }) => host?.name).filter(Boolean))].sort(gpumon.byName);
     if (asked.host && !hosts.includes(asked.host)) asked.host = "";
     return [
       select("host", "Host", [["all hosts", ""], ...hosts.map((name) => [name, name])]),
@@ -45,36 +45,35 @@
 
   function timeline(rows, width) {
     const { kinds } = things.read();
-    const end = Date.parse(document.body.dataset.made) / 1000;
+    const end = gpumon.clock.made() / 1000;
     const start = end - Number(asked.days) * DAY;
-    const shown = kinds.filter((_, place) => rows.some((row) => row[1] === place));
+    const shown = kinds.filter((kind) => rows.some((row) => row.kind === kind));
     const [left, row] = [width < 500 ? 128 : 184, 24];
     const height = shown.length * row + 22;
     const x = (at) => left + ((at - start) / (end - start)) * (width - left - 8);
-    const counts = shown.map((kind) => `${rows.filter((one) => kinds[one[1]] === kind).length} × ${WORDS[kind] ?? kind}`);
+    const counts = shown.map((kind) => `${rows.filter((one) => one.kind === kind).length} × ${WORDS[kind] ?? kind}`);
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart events-chart", role: "img", "aria-label": `Events by kind: ${counts.join(", ")}.` });
     const time = new Date(start * 1000);
     time.setHours(24, 0, 0, 0);
     const step = { 7: 1, 30: 7, 90: 14, 365: 61 }[asked.days];
     for (; time / 1000 < end; time.setDate(time.getDate() + step)) {
-      const text = `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
+      const text = gpumon.times.date(time);
       picture.append(svg("line", { class: "grid", x1: x(time / 1000), x2: x(time / 1000), y1: 0, y2: height - 20 }));
       picture.append(svg("text", { class: "axis middle", x: Math.min(width - 20, Math.max(left + 16, x(time / 1000))), y: height - 4 }, text));
     }
     shown.forEach((kind, place) => {
       picture.append(svg("line", { class: "grid", x1: left, x2: width - 8, y1: place * row + 12, y2: place * row + 12 }));
       picture.append(svg("text", { class: "axis", x: 0, y: place * row + 16 }, WORDS[kind] ?? kind));
-      const marks = rows.filter((one) => kinds[one[1]] === kind).map(([at]) => `M${x(at).toFixed(1)} ${place * row + 4}v16`);
+      const marks = rows.filter((one) => one.kind === kind).map(({ at }) => `M${x(at).toFixed(1)} ${place * row + 4}v16`);
       picture.append(svg("path", { d: marks.join(""), class: `mark ${kind}` }));
     });
     return picture;
   }
 
   function list(rows) {
-    const cells = rows.slice(0, most).map(([at, , place, what]) => {
-      const host = gpumon.hosts[place];
-      return [things.when(at), host ? things.link("host", [host.name], host.short) : "", element("bdi", {}, what)];
-    });
+    const cells = rows.slice(0, most).map(({ at, host, what }) => [
+      things.when(at), host ? things.link("host", [host.name], host.short) : "", element("bdi", {}, what),
+    ]);
     const made = things.table("", ["When", "Host", "What"], cells).firstElementChild;
     if (rows.length <= most) return [made];
     const more = element("button", { type: "button" }, `Show more of ${rows.length}`);

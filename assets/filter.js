@@ -1,7 +1,10 @@
 // What of the page the question shows: decided on the data, then elements are hidden, hosts first.
+//
+// takes: on tell byName count inSlices amounts state tally tallied tooltip question
+// gives: filter
 (() => {
   "use strict";
-  const { question } = gpumon;
+  const { question, state } = gpumon;
   const hosts = document.getElementById("hosts");
   const found = document.getElementById("found");
   const nothing = document.getElementById("nothing");
@@ -10,7 +13,7 @@
   let round = 0;
 
   function whyNothing(asked) {
-    const alone = asked.filter((condition) => !gpumon.hosts.some((host) => question.matching(host, [condition])));
+    const alone = asked.filter((condition) => !state.hosts.some((host) => question.matching(host, [condition])));
     const texts = (alone.length ? alone : asked).map(({ text }) => text);
     return alone.length ? `Nothing matches ${texts.join(" or ")}.` : `Nothing matches all of these: ${texts.join(", ")}.`;
   }
@@ -19,7 +22,7 @@
     const asked = question.conditions();
     const shown = [];
     const visible = [];
-    for (const host of gpumon.ordered) {
+    for (const host of state.ordered) {
       host.matched = question.matching(host, asked);
       host.shown = host.matched !== null;
       hideHost(host);
@@ -27,13 +30,13 @@
       visible.push(host);
       for (const gpu of host.matched) shown.push(gpu);
     }
-    gpumon.shown = shown;
-    gpumon.isFiltered = asked.length > 0;
+    state.shown = shown;
+    state.isFiltered = asked.length > 0;
     // Cards of hosts that are further down follow, a few at a time.
     const mine = (round += 1);
     visible.slice(0, FIRST).forEach(hideCards);
     gpumon.inSlices(visible.slice(FIRST), hideCards, () => mine !== round);
-    nothing.hidden = visible.length > 0 || gpumon.hosts.length === 0;
+    nothing.hidden = visible.length > 0 || state.hosts.length === 0;
     if (!nothing.hidden) nothing.firstElementChild.textContent = whyNothing(asked);
     tell(visible.length);
     gpumon.tell("filter");
@@ -56,18 +59,18 @@
   }
 
   function tell(visible) {
-    const { me } = question;
+    const { me } = state;
     const parts = [];
     const { count, tally, tallied } = gpumon;
-    if (gpumon.isFiltered) {
-      const free = tally(gpumon.shown.filter((gpu) => gpu.kind === "free"));
+    if (state.isFiltered) {
+      const free = tally(state.shown.filter((gpu) => gpu.kind === "free"));
       const slices = free.slices ? ` + ${count(free.slices, "slice")}` : "";
-      parts.push(`${tallied(gpumon.shown)} on ${count(visible, "host")}, ${free.gpus}${slices} free`);
+      parts.push(`${tallied(state.shown)} on ${count(visible, "host")}, ${free.gpus}${slices} free`);
     }
-    const mine = me ? gpumon.hosts.flatMap((host) => host.gpus.filter(question.isMine)) : [];
+    const mine = me ? state.hosts.flatMap((host) => host.gpus.filter(question.isMine)) : [];
     if (me) {
-      const held = mine.reduce((sum, gpu) => sum + (gpu.used ?? 0), 0);
-      parts.push(`${me} holds ${tallied(mine)} with ${gpumon.gigabytes(held)} GB in use`);
+      const held = mine.reduce((sum, gpu) => sum + gpumon.amounts.gb(gpu.used ?? 0, gpu.total), 0);
+      parts.push(`${me} holds ${tallied(mine)} with ${gpumon.amounts.number(held)} GB in use`);
     }
     if (found) found.textContent = parts.join(" · ");
     for (const card of marked) card.classList.remove("mine");
@@ -82,20 +85,20 @@
   };
 
   function sort() {
-    const wanted = question.state.sort ?? "";
+    const wanted = state.asked.sort ?? "";
     if (wanted === (hosts.dataset.sort ?? "") && !wanted) return;
     hosts.dataset.sort = wanted;
     const order = ORDERS[wanted] ?? (() => 0);
-    gpumon.ordered.sort((one, two) => order(one, two) || gpumon.byName(one.name, two.name));
+    state.ordered.sort((one, two) => order(one, two) || gpumon.byName(one.name, two.name));
     gpumon.tooltip.keep(() => {
-      hosts.append(...gpumon.ordered.map((host) => document.getElementById(host.anchor)).filter(Boolean));
+      hosts.append(...state.ordered.map((host) => document.getElementById(host.anchor)).filter(Boolean));
     });
   }
 
   document.getElementById("show-all").addEventListener("click", () => question.clear(question.FILTERS));
   // A link to what is hidden: what hides it is cleared, and no more.
-  gpumon.uncover = (anchor) => {
-    const host = gpumon.hosts.find((one) => one.anchor === anchor.split(":")[0]);
+  function uncover(anchor) {
+    const host = state.hosts.find((one) => one.anchor === anchor.split(":")[0]);
     if (!host) return null;
     const gpus = host.gpus.filter((gpu) => anchor === host.anchor || gpu.anchor === anchor || gpu.anchor.startsWith(`${anchor}.`));
     const isShown = () => (gpus.length ? gpus.some((gpu) => host.matched?.includes(gpu)) : host.shown);
@@ -107,7 +110,9 @@
     question.fill();
     hideCards(host);
     return { host, gpus };
-  };
+  }
+
+  gpumon.filter = { uncover, free: () => state.shown.filter((gpu) => gpu.kind === "free") };
   gpumon.on("question", () => {
     sort();
     apply();
@@ -116,5 +121,6 @@
     delete hosts.dataset.sort;
     question.start();
   });
-  question.start();
+  // When all scripts are there, to whom the answer is of interest.
+  addEventListener("DOMContentLoaded", () => question.start());
 })();

@@ -1,4 +1,7 @@
 // The past: charts of the whole and of hosts, free GPUs by model, a week's habits, and the last day of a GPU.
+//
+// takes: on element named state clock params chart
+// gives: past usual lastDay
 (() => {
   "use strict";
   const { decode, draw, svg, mean } = gpumon.chart;
@@ -6,8 +9,9 @@
   const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
   const MOST_MODELS = 12;
   const EACH = "*";
-  const { element } = gpumon;
+  const { element, named, state } = gpumon;
   let past = null;
+  let version = 0;
   const asked = () => gpumon.params.get("range") || "24h";
   let range = asked();
   let host = "";
@@ -16,15 +20,25 @@
   const holder = (name) => document.getElementById(`history-${name}`);
   const percent = (value) => (value === null ? "–" : `${Math.round(value)} %`);
 
+  // The JSON block of publish/page/past_data.py, read when it is first asked for after a refresh.
   function read() {
+    if (version === state.version) return past;
+    version = state.version;
     const text = document.getElementById("past")?.textContent.trim();
     past = text ? JSON.parse(text) : null;
+    if (!past) return null;
+    const { columns } = past;
+    const byRange = (levels) => Object.fromEntries(Object.entries(levels).map(([key, row]) => [key, named(columns.levels, row)]));
+    past.cluster = byRange(past.cluster);
+    past.hosts = past.hosts.map((row) => named(columns.host, row)).map(({ name, levels }) => ({ name, levels: byRange(levels) }));
+    past.models = past.models.map((row) => named(columns.model, row));
+    return past;
   }
 
   // A year of which a month is known is drawn as that month.
   function gap() {
     if (range === "24h") return 0;
-    const known = past.cluster[range].map((letters) => decode(letters, past.count[range], 1).findIndex((value) => value !== null));
+    const known = Object.values(past.cluster[range]).map((letters) => decode(letters, past.count[range], 1).findIndex((value) => value !== null));
     const first = Math.min(...known.filter((place) => place >= 0), past.count[range]);
     return first === past.count[range] ? 0 : Math.min(first, past.count[range] - 2);
   }
@@ -34,12 +48,12 @@
   const words = () => (gap() ? `the last ${Math.round(((past.count[range] - gap()) * past.step[range]) / 86400)} days` : WORDS[range]);
 
   function drawLevels() {
-    const chosen = past.hosts.filter(([name]) => host === EACH || name === host);
-    const sources = [["all GPUs", past.cluster[range]], ...chosen.map(([name, series]) => [name, series[range]])];
-    for (const [place, name, what] of [[0, "utilization", "Utilization"], [1, "memory", "Memory in use"]]) {
+    const chosen = past.hosts.filter(({ name }) => host === EACH || name === host);
+    const sources = [["all GPUs", past.cluster[range]], ...chosen.map(({ name, levels }) => [name, levels[range]])];
+    for (const [name, what] of [["utilization", "Utilization"], ["memory", "Memory in use"]]) {
       const lines = sources.map(([whose, series], number) => ({
         name: whose,
-        values: points(series[place], 100),
+        values: points(series[name], 100),
         unit: "%",
         className: !number ? "main" : host === EACH ? "each" : "other",
       }));
@@ -52,7 +66,7 @@
     }
   }
 
-  const whose = (chosen) => ["all GPUs", ...(host === EACH ? [`each of ${chosen.length} hosts`] : chosen.map(([name]) => name))].join(" and ");
+  const whose = (chosen) => ["all GPUs", ...(host === EACH ? [`each of ${chosen.length} hosts`] : chosen.map(({ name }) => name))].join(" and ");
 
   function extremes(lines) {
     if (host !== EACH) return "";
@@ -69,8 +83,8 @@
   function drawModels() {
     const columns = Math.max(1, Math.floor((holder("models").clientWidth + 32) / (260 + 32)));
     const width = wide(holder("models"), columns);
-    const charts = past.models.slice(0, MOST_MODELS).map(([name, size, series]) => {
-      const values = points(series[range], size);
+    const charts = past.models.slice(0, MOST_MODELS).map(({ name, size, free }) => {
+      const values = points(free[range], size);
       const average = mean(values);
       const told = average === null ? "not known" : `${average.toFixed(1)} of ${size}`;
       const describe = `Free ${name} over ${words()}: on average ${told}.`;
@@ -86,9 +100,9 @@
     holder("models").replaceChildren(...charts, ...(more > 0 ? [element("p", {}, `+ ${more} more models`)] : []));
   }
 
-  // The hours of a week come in UTC.
+  // The hours of a week come in the collector's zone, each as its clock was then.
   function inReadersZone(week) {
-    const shift = Math.round(-new Date(document.body.dataset.made).getTimezoneOffset() / 60);
+    const shift = Math.round((-gpumon.clock.made().getTimezoneOffset() - past.zone) / 60);
     return week.map((_, place) => week[(place - shift + week.length) % week.length]);
   }
 
@@ -99,9 +113,9 @@
 
   // Of the models that are wanted: the hour of the day at which most are free. Null where no hour stands out.
   gpumon.usual = (isWanted) => {
-    const chosen = (past?.models ?? []).filter(([name]) => isWanted(name));
-    const size = chosen.reduce((sum, [, one]) => sum + one, 0);
-    const weeks = chosen.map(([, one, , letters]) => ofDay(inReadersZone(decode(letters, 168, one))));
+    const chosen = (read()?.models ?? []).filter(({ name }) => isWanted(name));
+    const size = chosen.reduce((sum, one) => sum + one.size, 0);
+    const weeks = chosen.map((one) => ofDay(inReadersZone(decode(one.week, 168, one.size))));
     const byHour = Array.from({ length: 24 }, (_, hour) => weeks.reduce((sum, week) => sum + week[hour], 0));
     if (!chosen.length || !isHabit(byHour, size)) return null;
     const most = Math.max(...byHour);
@@ -121,8 +135,8 @@
   }
 
   function drawWeek() {
-    const [name, size, , letters] = past.models.find(([title]) => title === model) ?? past.models[0];
-    const values = inReadersZone(decode(letters, 168, size));
+    const { name, size, week } = past.models.find((one) => one.name === model) ?? past.models[0];
+    const values = inReadersZone(decode(week, 168, size));
     const picture = svg("svg", { viewBox: "0 0 640 178", class: "chart week", role: "img" });
     const text = (content, attributes) => {
       const made = svg("text", attributes);
@@ -161,11 +175,11 @@
 
   function show() {
     const section = document.getElementById("history");
-    if (!section || !past) return;
+    if (!section || !read()) return;
     for (const input of section.querySelectorAll("[name=range]")) input.checked = input.value === range;
-    const hosts = [["all hosts", ""], ["a line for each", EACH], ...past.hosts.map(([name]) => [name, name])];
+    const hosts = [["all hosts", ""], ["a line for each", EACH], ...past.hosts.map(({ name }) => [name, name])];
     choose(section.querySelector("[name=host]"), hosts, host);
-    choose(section.querySelector("[name=week]"), past.models.map(([name]) => [name, name]), model);
+    choose(section.querySelector("[name=week]"), past.models.map(({ name }) => [name, name]), model);
     drawLevels();
     drawModels();
     if (past.models.length) drawWeek();
@@ -173,10 +187,6 @@
 
   // Charts are drawn when their tab is opened, wherever on it they are: on most visits they are not looked at.
   let isWanted = false;
-  function start() {
-    read();
-    if (isWanted) show();
-  }
 
   const section = document.getElementById("history");
   if (section) {
@@ -235,11 +245,11 @@
   }
 
   // The last day of one GPU, in its tooltip, or as wide as its panel.
-  gpumon.detail = (tip, gpu, room = Math.min(innerWidth - 32, 480)) => {
-    const row = gpumon.pastOf(gpu);
-    if (!row) return;
-    const [utilization, memory, temperature, power, most, pairs] = row;
-    const { limit, slowdown } = gpumon.details.read(gpu);
+  gpumon.lastDay = (tip, gpu, room = Math.min(innerWidth - 32, 480)) => {
+    const day = gpumon.past.of(gpu);
+    if (!day) return;
+    const { utilization, memory, temperature, power, top: most, bands: pairs, peaks } = day;
+    const { limit, slowdown } = gpu.known;
     const watts = most || limit;
     // Two beside each other, or, on a phone, one under the other.
     const whole = room;
@@ -253,19 +263,19 @@
       ["Power", power, watts, Math.max(limit ?? 0, watts), "W"],
     ];
     const charts = wanted
-      .map(([name, letters, scale, top, unit]) => [name, decode(letters, 24, scale), top, unit])
+      .map(([name, letters, scale, top, unit], place) => [name, decode(letters, 24, scale), top, unit, peaks[place]])
       .filter(([, values]) => values.some((value) => value !== null))
-      .map(([name, values, top, unit]) => {
+      .map(([name, values, top, unit, peak]) => {
         const known = values.filter((value) => value !== null);
-        const [average, largest] = [mean(values), Math.max(...known)].map((value) => Math.round(value));
+        const average = Math.round(mean(values));
         return element(
           "div",
           {},
-          element("h3", {}, name, " ", element("span", { className: "unit" }, `≈ ${average}, at most ${largest} ${unit}`)),
+          element("h3", {}, name, " ", element("span", { className: "unit" }, `≈ ${average}, at most ${peak} ${unit}`)),
           draw({
             lines: [{ name: "", values, unit, className: "main" }],
             first: past.hour, step: 3600, top: Math.max(top, ...known), unit, height, width, steps: 1,
-            describe: `${name} by the hour over the last 24 hours: about ${average} on average, at most about ${largest} ${unit}.`,
+            describe: `${name} by the hour over the last 24 hours: about ${average} on average, at most ${peak} ${unit} in one reading.`,
           }),
         );
       });
@@ -275,8 +285,13 @@
     tip.append(element("div", { className: "detail" }, ...owners, ...charts));
   };
 
-  gpumon.past = () => past;
-  gpumon.pastOf = (gpu) => past?.gpus[gpu.host.place]?.[gpu.place] || null;
+  gpumon.past = {
+    read,
+    of(gpu) {
+      const row = read()?.gpus[gpu.host.place]?.[gpu.place];
+      return row ? named(past.columns.gpu, row) : null;
+    },
+  };
 
   let timer = 0;
   addEventListener("resize", () => {
@@ -288,7 +303,5 @@
     range = asked();
     if (isWanted) show();
   });
-  gpumon.on("update", start);
-  start();
-  gpumon.tell("past");
+  gpumon.on("update", () => isWanted && show());
 })();

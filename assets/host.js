@@ -1,42 +1,35 @@
 // A host as a panel: its facts and GPUs, its last day, week and month, who used it, and what happened to it.
+//
+// takes: element duration state past things places
 (() => {
   "use strict";
-  const { element } = gpumon;
-  const things = gpumon.things;
+  const { element, things } = gpumon;
   const MOST_EVENTS = 15;
 
-  // driver 550.90.07, RAM 120 / 512 GB, up 23 d: what the host's header on Now shows, as name and value.
-  function told(host) {
-    const header = document.getElementById(host.anchor)?.querySelector("header");
-    const parts = [...(header?.querySelectorAll(".about li, p.about, .meters li, .meter") ?? [])];
-    const texts = parts.flatMap((part) => part.textContent.replace(/\s+/g, " ").trim().split(" · "));
-    const swapped = texts.filter((text) => !/^\d+ of /.test(text)).map((text) => text.replace(/^(\d+) (CPUs?)$/, "$2 $1"));
-    const found = swapped.map((text) => /^(.*?) ([\d≥].*)$/.exec(text)).filter(Boolean);
-    return found.map(([, name, value]) => [name[0].toUpperCase() + name.slice(1), value]);
-  }
+  const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
   function factsOf(host, place) {
-    const [up, known] = things.read().up?.[place] ?? [];
+    const up = things.read().upAt(place);
     const free = host.gpus.filter((gpu) => gpu.kind === "free").length;
     const pairs = host.gpus.length ? [["GPUs", `${free} of ${host.gpus.length} free`]] : [];
     if (host.group) pairs.push(["Group", host.group]);
-    pairs.push(...told(host));
-    if (up !== undefined) pairs.push(["Answered, 30 d", up === null ? "–" : `${up} %`, element("span", { className: "unit" }, `, ${known} % of the time known`)]);
+    pairs.push(...host.facts.map(([name, value]) => [capital(name), value]));
+    if (up) pairs.push(["Answered, 30 d", up.answered === null ? "–" : `${up.answered} %`, element("span", { className: "unit" }, `, ${up.known} % of the time known`)]);
     return things.facts(pairs);
   }
 
   function charts(host, place, holder) {
     const range = things.range();
-    const past = gpumon.past();
-    const machine = things.read().machine;
-    const [top, ...series] = machine?.hosts[place] ?? [];
-    const mine = series[Object.keys(things.RANGES).indexOf(range)] ?? [];
+    const past = gpumon.past.read();
+    const { machine, machineAt } = things.read();
+    const { top, ranges = [] } = machineAt(place) ?? {};
+    const mine = ranges[Object.keys(things.RANGES).indexOf(range)] ?? [];
     const there = { first: machine?.first[range], step: machine?.step[range], count: machine?.count[range] };
     const gpu = { first: past?.first[range], step: past?.step[range], count: past?.count[range] };
-    const levels = past?.hosts[place]?.[1][range] ?? [];
+    const levels = past?.hosts[place]?.levels[range];
     const wanted = [
-      { title: "GPU utilization", letters: levels[0], top: 100, unit: "%", ...gpu },
-      { title: "GPU memory in use", letters: levels[1], top: 100, unit: "%", ...gpu },
+      { title: "GPU utilization", letters: levels?.utilization, top: 100, unit: "%", ...gpu },
+      { title: "GPU memory in use", letters: levels?.memory, top: 100, unit: "%", ...gpu },
       { title: "CPU", letters: mine[0], top: 100, unit: "%", ...there },
       { title: "RAM in use", letters: mine[1], top: 100, unit: "%", ...there },
       { title: "Fullest disk", letters: mine[2], top: 100, unit: "%", ...there },
@@ -58,41 +51,35 @@
   }
 
   function used(place) {
-    const rows = things.read().used?.[place] ?? [];
+    const rows = things.read().usedAt(place);
     if (!rows.length) return [];
-    const cells = rows.map(([user, hours, idle]) => [things.link("user", [user], user), things.hours(hours), things.hours(idle)]);
+    const cells = rows.map(({ user, hours, idle }) => [typeof user === "number" ? `and ${user} more` : things.link("user", [user], user), things.hours(hours), things.hours(idle)]);
     return [things.section("Who used it in 30 days", things.table("Table of users", ["User", "#GPU hours", "#of these idle"], cells))];
   }
 
-  function events(place) {
-    const { events: known = [], kinds = [] } = things.read();
-    const all = known.filter((row) => row[2] === place && kinds[row[1]] !== "gpu-freed");
+  function events(host) {
+    const all = things.read().events.filter((event) => event.host === host && event.kind !== "gpu-freed");
     if (!all.length) return [];
-    const rows = all.slice(0, MOST_EVENTS).map(([at, , , what]) => [things.when(at), element("bdi", {}, what)]);
+    const rows = all.slice(0, MOST_EVENTS).map(({ at, what }) => [things.when(at), element("bdi", {}, what)]);
     const more = all.length > MOST_EVENTS ? [things.quiet(`The last ${MOST_EVENTS} of ${all.length}.`)] : [];
     return [things.section("What happened", things.table("Table of events", ["When", "What"], rows), ...more)];
   }
 
   function open(name, body) {
-    const host = gpumon.hosts.find((one) => one.name === name) ?? gpumon.hosts.find((one) => one.short === name);
+    const host = gpumon.state.hosts.find((one) => one.name === name) ?? gpumon.state.hosts.find((one) => one.short === name);
     if (!host) return null;
     const place = host.place;
     if (host.note) body.append(element("p", { className: "note" }, host.note));
-    if (host.status) body.append(element("p", { className: "fault" }, element("i", { className: "icon i-failed" }), " ", reasonOf(host)));
+    const reasons = host.notice ? [[host.notice.word, host.notice.status, host.notice.reason].filter(Boolean).join(" · ")] : host.faults;
+    for (const reason of reasons) body.append(element("p", { className: "fault" }, element("i", { className: "icon i-failed" }), " ", element("bdi", {}, reason)));
     body.append(factsOf(host, place));
     if (host.gpus.length) body.append(things.section("GPUs", things.gpus(host.gpus)));
     const there = things.jobs().filter((job) => job.places.some((one) => one.host === host));
     if (there.length) body.append(things.section("Jobs", things.jobTable(there)));
     const [section, draw] = past(host, place);
-    body.append(section, ...used(place), ...events(place));
+    body.append(section, ...used(place), ...events(host));
     draw();
     return host.short;
-  }
-
-  function reasonOf(host) {
-    const notice = document.getElementById(host.anchor)?.querySelector(".notice");
-    const parts = [".state", "code", ".reason"].map((part) => notice?.querySelector(part)?.textContent.trim());
-    return parts.filter(Boolean).join(" · ") || host.status;
   }
 
   gpumon.places.register({ place: "host", tab: "now", open });

@@ -1,5 +1,8 @@
 // ?kiosk: how many are free of each model stays on the screen; below it the hosts, one page after the other, in whole rows
 // that fill the height. Many hosts are shown compactly, so that nobody waits long for theirs.
+//
+// takes: on count state tally params
+// gives: kiosk
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -77,7 +80,7 @@
 
   // 3/8 beside the name: marks are small from five metres.
   function count() {
-    for (const { anchor, gpus } of gpumon.hosts) {
+    for (const { anchor, gpus } of gpumon.state.hosts) {
       const header = document.getElementById(anchor)?.querySelector("header");
       if (!header || !gpus.length) continue;
       const [free, all] = [gpumon.tally(gpus.filter((gpu) => gpu.kind === "free")), gpumon.tally(gpus)];
@@ -88,7 +91,7 @@
   function layOut() {
     if (holder.hidden || !shown().length) return;
     count();
-    root.dataset.view = gpumon.question.state.view || "";
+    root.dataset.view = gpumon.state.asked.view || "";
     pages = measure();
     if (pages.length > MOST_PAGES && !gpumon.params.get("view")) {
       root.dataset.view = "compact";
@@ -118,7 +121,5 @@
   addEventListener("resize", layOut);
   addEventListener("load", layOut);
   gpumon.on("filter", layOut);
-  gpumon.on("update", layOut);
-  layOut();
   gpumon.kiosk = { turn, pages: () => pages.length };
 })();

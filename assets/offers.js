@@ -1,8 +1,11 @@
 // Where can I run? The rule of docs/terminal.md, as survey/offers.py has it; tests/test_offers.py holds both to one answer.
-gpumon.offers = (() => {
+//
+// takes: amounts
+// gives: offers
+(() => {
   "use strict";
   const RAM_PER_GPU_MIB = 8 * 1024;
-  const GB_IN_MIB = 1e9 / 1024 ** 2;
+  const { amounts } = gpumon;
 
   // a100 is in "NVIDIA A100-SXM4-80GB"; A10 is not, nor is L4 in L40S.
   function pattern(wanted) {
@@ -24,11 +27,12 @@ gpumon.offers = (() => {
     return (gpu) => found !== null && [gpu.model, gpu.name].some((name) => found.test(name.toLowerCase()));
   }
 
-  // Memory that is not known is not promised.
-  const hasMemory = (gpu, mib) => !mib || (gpu.free !== null && gpu.free >= mib);
+  const hasMemory = (gpu, gb) => amounts.hasFree(gpu.free, gpu.total, gb);
+  // The card itself, were nobody on it.
+  const isLarge = (gpu, gb) => amounts.hasFree(gpu.total, gpu.total, gb);
 
   // Small before large. Whoever does not say how much is needed is given whole GPUs before slices.
-  const size = (gpu, { mib }) => [gpu.isSlice && !mib ? 1 : 0, gpu.total ?? Infinity];
+  const size = (gpu, { gb }) => [gpu.isSlice && !gb ? 1 : 0, gpu.total ?? Infinity];
 
   function compare(one, two) {
     const place = one.findIndex((value, at) => value !== two[at]);
@@ -60,8 +64,8 @@ gpumon.offers = (() => {
     return byVendor(fits).reduce((best, gpus) => (best.length && !isBetter(gpus, best) ? best : gpus), []);
   }
 
-  function tight(host, { n, mib }) {
-    if (host.ram === null || host.ram >= n * Math.max(mib, RAM_PER_GPU_MIB)) return host.against;
+  function tight(host, { n, gb }) {
+    if (host.ram === null || host.ram >= n * Math.max(amounts.mib(gb), RAM_PER_GPU_MIB)) return host.against;
     const tenths = Math.floor((Math.max(0, host.ram) * 10) / 1024);
     return [`only ${tenths < 100 ? (tenths / 10).toFixed(1) : Math.floor(tenths / 10)} GB of RAM free`, ...host.against];
   }
@@ -69,7 +73,7 @@ gpumon.offers = (() => {
   function rank({ host, gpus, fits, isMixed, tight }, question) {
     const [isSlice, total] = size(gpus[0], question);
     const [note, mixed] = [host.note ? 1 : 0, isMixed ? 1 : 0];
-    return [tight.length, note, mixed, isSlice, question.mib ? total : 0, -fits.length, host.load ?? 1, host.place];
+    return [tight.length, note, mixed, isSlice, question.gb ? total : 0, -fits.length, host.load ?? 1, host.place];
   }
 
   // Best first, and the host that comes nearest where none will do. `isFresh`: whether the data of a host can be believed.
@@ -77,7 +81,7 @@ gpumon.offers = (() => {
     const isWanted = modelMatcher(hosts, question.model);
     const fitsOf = (host) =>
       host.gpus.filter(
-        (gpu) => gpu.isOffered && (question.n === 1 || !gpu.isSlice) && hasMemory(gpu, question.mib) && isWanted(gpu),
+        (gpu) => gpu.isOffered && (question.n === 1 || !gpu.isSlice) && hasMemory(gpu, question.gb) && isWanted(gpu),
       );
     const asked = hosts
       .filter(isFresh)
@@ -98,8 +102,8 @@ gpumon.offers = (() => {
   // By when at the latest, from the time limits of Slurm jobs, as survey/when.py has it: the earliest host, or null.
   function soonest(hosts, question, now, isFresh = () => true) {
     const isWanted = modelMatcher(hosts, question.model);
-    const canEnd = (gpu) => gpu.ends !== null && (!question.mib || (gpu.total ?? 0) >= question.mib);
-    const isSoon = (gpu) => !gpu.isSlice && isWanted(gpu) && (gpu.isOffered ? hasMemory(gpu, question.mib) : canEnd(gpu));
+    const canEnd = (gpu) => gpu.ends !== null && isLarge(gpu, question.gb);
+    const isSoon = (gpu) => !gpu.isSlice && isWanted(gpu) && (gpu.isOffered ? hasMemory(gpu, question.gb) : canEnd(gpu));
     const at = (gpu) => (gpu.isOffered ? 0 : Math.max(gpu.ends, now));
     const found = hosts
       .filter(isFresh)
@@ -111,5 +115,5 @@ gpumon.offers = (() => {
     return found.reduce((best, one) => (best && best.at <= one.at ? best : one), null);
   }
 
-  return { offers, soonest, modelMatcher, hasMemory, mib: (gb) => gb * GB_IN_MIB };
+  gpumon.offers = { offers, soonest, modelMatcher, hasMemory, isLarge };
 })();

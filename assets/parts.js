@@ -1,12 +1,14 @@
 // A site of several pages: addresses of hosts and GPUs lead to the page that has them, through the overview, which knows
 // them all; on the overview, the hosts that a question finds are listed by name.
+//
+// takes: on element count state link
 (() => {
   "use strict";
   const MOST = 60;
   const SENT = "gpumon.sent";
   const { home } = document.body.dataset;
   const { element, count } = gpumon;
-  if (!home && !gpumon.isOverview) return;
+  if (!home && !gpumon.state.isOverview) return;
 
   const session = {
     get: () => { try { return sessionStorage.getItem(SENT); } catch { return null; } },
@@ -26,7 +28,7 @@
     const [, name] = /^#(?:host|gpu)\/([^/]+)/.exec(hash) ?? [];
     const wanted = name && decoded(name);
     const anchor = hash.slice(1).split(":")[0];
-    return { isHost: Boolean(name) || anchor.startsWith("host-"), host: gpumon.hosts.find((one) => (name ? one.name === wanted : one.anchor === anchor)) };
+    return { isHost: Boolean(name) || anchor.startsWith("host-"), host: gpumon.state.hosts.find((one) => (name ? one.name === wanted : one.anchor === anchor)) };
   }
 
   // The address of what is on another page; null for what is on this one, or nowhere.
@@ -42,7 +44,7 @@
     const to = elsewhere(hash);
     if (!to) return;
     event?.preventDefault();
-    if (gpumon.isOverview) session.set(hash);
+    if (gpumon.state.isOverview) session.set(hash);
     location[how](to);
   }
 
@@ -57,22 +59,21 @@
   function item(host) {
     const free = host.matched.filter((gpu) => gpu.kind === "free").length;
     const models = [...new Set(host.matched.map((gpu) => gpu.model))].slice(0, 3).join(", ");
-    const told = host.gpus.length ? `${free} of ${count(host.matched.length, "GPU")} free · ${models}` : host.status.replace(/^\S+ /, "");
-    const link = element("a", { href: host.page + gpumon.places.link("host", host.name) }, element("bdi", {}, host.short));
+    const told = host.gpus.length ? `${free} of ${count(host.matched.length, "GPU")} free · ${models}` : [host.notice?.word, host.notice?.status].filter(Boolean).join(" ");
+    const link = element("a", { href: host.page + gpumon.link("host", host.name) }, element("bdi", {}, host.short));
     return element("li", {}, link, " ", element("span", { className: "quiet" }, [host.group, told].filter(Boolean).join(" · ")));
   }
 
   function list() {
     const holder = document.getElementById("found-hosts");
     if (!holder) return;
-    const found = gpumon.isFiltered ? gpumon.ordered.filter((host) => host.shown) : [];
+    const found = gpumon.state.isFiltered ? gpumon.state.ordered.filter((host) => host.shown) : [];
     holder.hidden = !found.length;
     holder.replaceChildren(...found.slice(0, MOST).map(item));
     if (found.length > MOST) holder.append(element("li", { className: "quiet" }, `+ ${count(found.length - MOST, "more host")}`));
   }
 
-  if (gpumon.isOverview) {
+  if (gpumon.state.isOverview) {
     gpumon.on("filter", list);
-    list();
   }
 })();

@@ -1,4 +1,6 @@
 // The tables of users and of GPU hours: sortable by each column, also after a refresh.
+//
+// takes: on byName sorting
 (() => {
   "use strict";
   const TABLES = ".people table, [data-live=usage] table";

@@ -1,4 +1,6 @@
 // "Where can I run?", answered; the question is in question.js, the rule in offers.js.
+//
+// takes: on element count byName amounts times state tallied link clock offers usual question
 (() => {
   "use strict";
   const FIRST = 3;
@@ -10,21 +12,29 @@
   let believed = "";
   if (!list) return;
 
-  const { element, gigabytes, count, question } = gpumon;
-  const { offers, soonest, modelMatcher, mib } = gpumon.offers;
+  const { element, amounts, count, state, question } = gpumon;
+  const { offers, soonest, modelMatcher, isLarge } = gpumon.offers;
 
-  function asked() {
-    const { mem, model } = question.state;
-    return { n: question.wanted(), gb: Number(mem) || 0, mib: question.least(), model: model ?? "" };
+  const asked = () => ({ n: question.wanted(), gb: question.least(), model: state.asked.model ?? "" });
+
+  // Who is searched for by name: where to run does not depend on it.
+  function person() {
+    const word = (state.asked.q ?? "").trim().toLowerCase();
+    const gpus = word ? state.hosts.flatMap((host) => host.gpus).filter((gpu) => gpu.logins.includes(word)) : [];
+    const [name] = gpus.flatMap((gpu) => gpu.names).filter((one) => one.toLowerCase() === word || gpus.every((gpu) => gpu.names.includes(one)));
+    return gpus.length ? { name: name ?? word, gpus } : null;
   }
 
   // Group and words are no part of the rule: they say which hosts and GPUs are asked.
-  const narrowing = () => question.conditions().filter(({ name }) => name === "group" || name === "q");
+  function narrowing() {
+    const isPerson = person() !== null;
+    return question.conditions().filter(({ name }) => name === "group" || (name === "q" && !isPerson));
+  }
 
   function among() {
     const narrow = narrowing();
-    if (!narrow.length) return gpumon.hosts;
-    return gpumon.hosts.map((host) => ({ ...host, gpus: question.matching(host, narrow) ?? [] }));
+    if (!narrow.length) return state.hosts;
+    return state.hosts.map((host) => ({ ...host, gpus: question.matching(host, narrow) ?? [] }));
   }
 
   function copyButton(label, text) {
@@ -34,45 +44,44 @@
     return button;
   }
 
-  // CUDA, HIP: as the variable is called.
-  function devices(gpus) {
+  // As survey/offers.py builds them: one line that works in any shell, for whoever is not there yet, and for whoever is.
+  function sshButtons(host, gpus) {
     const [{ environment }] = gpus;
-    const kind = environment.match(/([A-Z]+)_VISIBLE/)?.[1] ?? "";
-    return copyButton(kind || "devices", environment + gpus.map((gpu) => gpu.device).join(","));
+    const devices = `env ${environment}${gpus.map((gpu) => gpu.device).join(",")} $SHELL`;
+    const kind = environment.match(/([A-Z]+)_VISIBLE/)?.[1] ?? "devices"; // CUDA, HIP: as the variable is called
+    return [copyButton("ssh", `ssh -t ${host.port ? `-p ${host.port} ` : ""}${host.name} '${devices} -l'`), copyButton(kind, devices)];
   }
-
-  const sshButtons = (host, gpus) => [
-    copyButton("ssh", host.port ? `ssh -p ${host.port} ${host.name}` : `ssh ${host.name}`),
-    devices(gpus),
-  ];
 
   function slurmButtons([gres, node], number) {
     const options = `--gres=${gres}:${number} --nodelist=${node}`;
     return [copyButton("srun", `srun ${options} --pty bash`), copyButton("sbatch", `#SBATCH ${options}`)];
   }
 
-  // 2 x A100 80G on vision-01 by 16:10 at the latest (the job of user3 ends)
-  function expected(question) {
-    const found = soonest(among(), question, Date.now() / 1000, gpumon.clock.freshness());
+  // By 16:10 at the latest, if nobody in the queue is before you: 2 x A100 80G on vision-01 (the job of user3 ends).
+  function expected(asking) {
+    const found = soonest(among(), asking, Date.now() / 1000, gpumon.clock.freshness());
     if (!found) return [];
     const ending = found.gpus.filter((gpu) => !gpu.isOffered);
     const names = [...new Set(ending.flatMap((gpu) => gpu.names))];
     const why = names.length ? `the job of ${names.join(", ")} ends` : "a job ends";
     const models = [...new Set(found.gpus.map((gpu) => gpu.model))];
-    const time = element("time", { className: "by", dateTime: new Date(found.at * 1000).toISOString() }, gpumon.clock.by(new Date(found.at * 1000)));
+    const at = new Date(found.at * 1000);
+    const time = element("time", { className: "by", dateTime: at.toISOString() }, gpumon.times.by(at, gpumon.clock.made()));
     const link = element("a", { href: `#${found.host.anchor}` }, found.host.short);
-    return [` ${question.n} x ${models.length === 1 ? models[0] : "GPU"} on `, link, " by ", time, ` at the latest (${why}).`];
+    return [" By ", time, ` at the latest, if nobody in the queue is before you: ${asking.n} x ${models.length === 1 ? models[0] : "GPU"} on `, link, ` (${why}).`];
   }
 
+  const least = (gpus) => gpus.reduce((low, gpu) => (low && (low.free === null || gpu.free === null || low.free <= gpu.free) ? low : gpu), null);
+
   function item({ host, gpus, tight, isMixed }) {
-    const least = gpus.some((gpu) => gpu.free === null) ? null : Math.min(...gpus.map((gpu) => gpu.free));
-    const models = isMixed ? "several models" : `${gpus[0].model}, ${gigabytes(least)} GB`;
+    const { free, total } = least(gpus);
+    const memory = element("span", { title: amounts.exact(free) }, `${amounts.gigabytes(free, total)} GB`);
     const made = element(
       "li",
       {},
       element("a", { href: `#${host.anchor}`, title: host.name }, host.short),
       element("span", { className: "gpus" }, `: ${gpus.map((gpu) => gpu.index).join(", ")}`),
-      element("span", { className: "quiet" }, models),
+      element("span", { className: "quiet" }, ...(isMixed ? ["several models"] : [`${gpus[0].model}, `, memory])),
       element("span", { className: "copies" }, ...(host.slurm ? slurmButtons(host.slurm, gpus.length) : sshButtons(host, gpus))),
     );
     if (host.note) made.append(element("span", { className: "quiet note" }, host.note));
@@ -91,47 +100,43 @@
   }
 
   function none(asking, nearest) {
-    if (!gpumon.hosts.some((host) => host.gpus.length)) return empty();
-    const wanted = `${count(asking.n, asking.model ? `free ${asking.model}` : "free GPU")}${
-      asking.gb ? ` with ${asking.gb} GB` : ""
-    }`;
-    const closest = nearest?.fits.length ? ` Closest: ${nearest.host.short} with ${nearest.fits.length}.` : "";
+    if (!state.hosts.some((host) => host.gpus.length)) return empty();
+    const wanted = `${count(asking.n, asking.model ? `free ${asking.model}` : "free GPU")}${asking.gb ? ` with ${asking.gb} GB` : ""}`;
+    const closest = nearest?.fits.length ? ` ${nearest.host.short} comes closest, with ${nearest.fits.length} of ${asking.n}.` : "";
     const where = narrowing().map(({ text }) => text).join(", ");
     return quiet(`No host has ${wanted} now${where && ` (${where})`}.${closest}`, ...expected(asking), ...holders(asking), ...usual(asking), ...idle(asking));
   }
 
-  const isLarge = (gpu, mib) => (gpu.total ?? 0) >= mib;
-
   // Who has most of what is wanted.
-  function holders({ mib, model }) {
-    const isWanted = modelMatcher(gpumon.hosts, model);
-    const taken = among().flatMap((host) => host.gpus).filter((gpu) => (gpu.kind === "busy" || gpu.kind === "held") && isWanted(gpu) && isLarge(gpu, mib));
+  function holders({ gb, model }) {
+    const isWanted = modelMatcher(state.hosts, model);
+    const taken = among().flatMap((host) => host.gpus).filter((gpu) => (gpu.kind === "busy" || gpu.kind === "held") && isWanted(gpu) && isLarge(gpu, gb));
     const counts = new Map();
     for (const name of taken.flatMap((gpu) => gpu.names)) counts.set(name, (counts.get(name) ?? 0) + 1);
     const most = [...counts].sort((one, two) => two[1] - one[1] || gpumon.byName(one[0], two[0])).slice(0, FIRST);
-    const named = most.flatMap(([name, number], place) => [
+    const listed = most.flatMap(([name, number], place) => [
       place ? ", " : " Most is held by ",
-      element("a", { href: gpumon.places.link("user", name) }, element("bdi", {}, name)),
+      element("a", { href: gpumon.link("user", name) }, element("bdi", {}, name)),
       ` (${number})`,
     ]);
-    return named.length ? [...named, "."] : [];
+    return listed.length ? [...listed, "."] : [];
   }
 
   // From the last weeks, where the page has them: of all GPUs of a model, whatever their group.
-  function usual({ model }) {
+  function usual({ gb, model }) {
     if (narrowing().length) return [];
-    const isWanted = modelMatcher(gpumon.hosts, model);
-    const wanted = new Set(gpumon.hosts.flatMap((host) => host.gpus.filter(isWanted).map((gpu) => gpu.model)));
-    const hour = gpumon.usual?.((name) => wanted.has(name));
+    const isWanted = modelMatcher(state.hosts, model);
+    const wanted = new Set(state.hosts.flatMap((host) => host.gpus.filter((gpu) => isWanted(gpu) && isLarge(gpu, gb)).map((gpu) => gpu.model)));
+    const hour = gpumon.usual((name) => wanted.has(name));
     return hour ? [` Usually most are free around ${hour.at}: ${hour.free} of ${hour.size}.`] : [];
   }
 
   // Who could be asked: GPUs of the wanted kind that are held and do nothing.
-  function idle({ mib, model }) {
-    const isWanted = modelMatcher(gpumon.hosts, model);
+  function idle({ gb, model }) {
+    const isWanted = modelMatcher(state.hosts, model);
     const held = among()
       .flatMap((host) => host.gpus)
-      .filter((gpu) => gpu.kind === "held" && isWanted(gpu) && isLarge(gpu, mib));
+      .filter((gpu) => gpu.kind === "held" && isWanted(gpu) && isLarge(gpu, gb));
     const named = held.slice(0, FIRST).flatMap((gpu, place) => [
       place ? ", " : " Held idle: ",
       element("a", { href: `#${gpu.host.anchor}` }, `${gpu.host.short} GPU ${gpu.index}`),
@@ -141,7 +146,14 @@
   }
 
   // What an answer depends on beside the question; it changes with the clock.
-  const belief = () => `${gpumon.hosts.filter(gpumon.clock.freshness()).length} ${gpumon.clock.stale()}`;
+  const belief = () => `${state.hosts.filter(gpumon.clock.freshness()).length} ${gpumon.clock.stale()}`;
+
+  // jonas holds 6 GPUs on 2 hosts.
+  function whose({ name, gpus }) {
+    const hosts = new Set(gpus.map((gpu) => gpu.host)).size;
+    const link = element("a", { href: gpumon.link("user", name) }, element("bdi", {}, name));
+    return quiet(link, ` holds ${gpumon.tallied(gpus)} on ${count(hosts, "host")}.`);
+  }
 
   function answer() {
     const asking = asked();
@@ -150,7 +162,10 @@
     const shown = able.slice(0, showsAll ? MOST : FIRST).map(item);
     const why = gpumon.clock.stale();
     if (!able.length) shown.push(why ? stale(why) : none(asking, nearest));
-    const rest = Math.min(able.length, MOST) - FIRST;
+    const found = person();
+    if (found) shown.unshift(whose(found));
+    const rest = able.length - FIRST;
+    if (showsAll && able.length > MOST) shown.push(quiet(`and ${count(able.length - MOST, "more host")}: the cards below show them`));
     more.hidden = rest <= 0;
     more.textContent = showsAll ? "fewer" : `+ ${count(rest, "more host")}`;
     more.ariaExpanded = String(showsAll);
@@ -163,10 +178,8 @@
     answer();
   });
   gpumon.on("filter", () => {
-    if (!gpumon.isUpdating) showsAll = false;
+    if (!state.isUpdating) showsAll = false;
     answer();
   });
-  gpumon.on("past", answer);
-  gpumon.on("age", () => belief() !== believed && answer());
-  answer();
+  gpumon.on("age", () => believed && belief() !== believed && answer());
 })();

@@ -4,7 +4,7 @@
 //   #host/NAME #user/NAME #gpu/HOST/INDEX #job/ID     a thing: a panel under the tabs, filled when it is asked for
 //   #host-NAME #host-NAME:INDEX #idle ...             the id of an element, as links of 0.1.0 have it: shown in its tab
 //
-// A thing is added by a file of its own in assets/ (listed in publish/page/html.py, after this one):
+// A thing is added by a file of its own in assets/ (which takes `places`):
 //
 //   gpumon.places.register({ place: "host", tab: "now", open(name, element) { ... return heading; } });
 //
@@ -15,19 +15,22 @@
 //          after the slash, decoded. Returns the heading, a text; null where the page knows no such thing. It is called
 //          again after each refresh, and when the window's width changes.
 //
-// gpumon.places.link("gpu", "vision-01", "3") is the address, for href. An address whose thing nobody registered leads to
+// gpumon.link("gpu", "vision-01", "3") is the address, for href. An address whose thing nobody registered leads to
 // the element with that id, which is what it does without JavaScript: give one to the row or heading that names the thing.
+//
+// takes: on tell element times state clock params filter rowOf
+// gives: places
 (() => {
   "use strict";
-  const TABS = ["now", "people", "supply", "health"];
+  const WORDS = { now: "Now", people: "People", supply: "Supply", health: "Health" };
+  const TABS = Object.keys(WORDS);
   const FLASH_MS = 1600;
   const root = document.documentElement;
   const panel = document.getElementById("thing");
   const things = new Map();
   const scrolled = {}; // how far each tab was, for whoever comes back to it
   let open = null;
-
-  const link = (place, ...names) => `#${[place, ...names].map((name) => encodeURIComponent(name).replaceAll("%3A", ":")).join("/")}`;
+  let origin = null; // the id of the card, or the card of the row, from which a panel was opened
 
   function decoded(text) {
     try {
@@ -60,13 +63,20 @@
     const body = panel.querySelector(".thing-body");
     body.replaceChildren();
     const heading = thing.open(name, body);
-    const missing = () => gpumon.element("bdi", {}, `There is no ${thing.word ?? thing.place} ${name} on this page now.`);
-    if (!heading) body.replaceChildren(gpumon.element("p", { className: "quiet" }, missing(), " The address may be wrong, or what it names is gone."));
-    panel.querySelector("h2").textContent = heading || name;
+    if (heading) Object.assign(open, { heading, seen: gpumon.clock.made() });
+    else body.replaceChildren(gpumon.element("p", { className: "quiet gone" }, ...missing(open)));
+    panel.querySelector("h2").textContent = heading || open.heading || name;
     panel.querySelector("[data-copy]").dataset.copy = location.href;
     const back = panel.querySelector(".back");
     back.href = `#${tab}`;
-    back.textContent = document.querySelector(`.tabs [href="#${tab}"]`)?.firstChild.textContent.trim() ?? tab;
+    back.textContent = WORDS[tab];
+  }
+
+  // What was open when a refresh took it away was there until the page before.
+  function missing({ thing, name, heading, seen }) {
+    if (heading) return [gpumon.element("bdi", {}, `${heading} is gone: it was last on this page at ${gpumon.times.hour(seen)}.`)];
+    const what = `There is no ${thing.word ?? thing.place} ${name} on this page now.`;
+    return [gpumon.element("bdi", {}, what), " The address may be wrong, or what it names is gone."];
   }
 
   function show(where) {
@@ -79,7 +89,8 @@
     gpumon.params.note("place", where.missing);
     if (open) fill(open);
     else panel.querySelector(".thing-body").replaceChildren();
-    if (place !== before || open) gpumon.tell("place");
+    gpumon.state.heading = open ? panel.querySelector("h2").textContent : place === "now" ? "" : WORDS[place];
+    gpumon.tell("place");
     return place !== before;
   }
 
@@ -91,7 +102,7 @@
   // A host or a GPU is shown whatever hides it: filters are cleared, and in the table it is a row.
   function reveal(id) {
     const isRow = (card) => card === id || card.startsWith(`${id}:`);
-    const isKnown = id.startsWith("host-") && gpumon.uncover(id);
+    const isKnown = id.startsWith("host-") && gpumon.filter.uncover(id);
     const row = isKnown && root.dataset.view === "table" ? gpumon.rowOf(isRow) : null;
     const target = row || document.getElementById(id);
     target?.scrollIntoView({ block: row ? "center" : "start" });
@@ -101,9 +112,25 @@
   function go(where, isBack = false) {
     const isOther = show(where);
     if (where.id) reveal(where.id);
-    else if (isBack) return; // the browser knows how far it was scrolled
-    else if (where.thing) scrollTo(0, 0);
-    else if (isOther) scrollTo(0, scrolled[where.tab] ?? 0);
+    else if (where.thing) isBack || scrollTo(0, 0);
+    // The browser knows how far it was scrolled when it goes back.
+    else if (isOther && !isBack) scrollTo(0, scrolled[where.tab] ?? 0);
+    if (!where.thing) giveBack();
+  }
+
+  // Whoever opened a card is at that card again.
+  function giveBack() {
+    const card = origin && (document.querySelector(`tr[data-card="${CSS.escape(origin)}"]`) ?? document.getElementById(origin));
+    origin = null;
+    card?.focus({ preventScroll: true });
+  }
+
+  // A panel as a step that leads back to the card that it is of, with the focus in it.
+  function openFrom(hash, card) {
+    history.pushState(null, "", `${location.search}${hash}`);
+    go(read(hash));
+    origin = card.dataset.card ?? card.id;
+    panel.querySelector("h2").focus({ preventScroll: true });
   }
 
   const isPlain = (event) => event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
@@ -139,7 +166,7 @@
     const { id } = read(location.hash);
     if (id && document.getElementById(id)?.checkVisibility() !== true) reveal(id);
   });
-  gpumon.on("update", () => (open ? fill(open) : mark(read(location.hash).tab)));
+  gpumon.on("update", () => (open ? show(open) : mark(read(location.hash).tab)));
 
-  gpumon.places = { register: (thing) => things.set(thing.place, thing), link, go: (hash) => go(read(hash)) };
+  gpumon.places = { register: (thing) => things.set(thing.place, thing), open: openFrom };
 })();

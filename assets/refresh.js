@@ -1,7 +1,10 @@
 // Asks for the page again and puts in what has changed: scroll, search, focus and an open tooltip stay as they are.
 // Only while the page is visible, or a notification is wanted; never while paused.
+//
+// takes: tell inSlices readHost state take clock dress tooltip
 (() => {
   "use strict";
+  const { state } = gpumon;
   const seconds = Number(document.body.dataset.refresh);
   const pause = document.getElementById("pause");
   const hosts = document.getElementById("hosts");
@@ -9,40 +12,36 @@
   let isPaused = false;
   let isBusy = false;
 
-  const parse = (text) => new DOMParser().parseFromString(text, "text/html");
+  const PIECE = 1 << 16; // letters that are parsed at once
 
-  // Thousands of cards are read and put in a few hosts at a time, and the page is the reader's in between. What has not
-  // changed is not read at all.
-  const HOST =
-    /<section class="host [^>]*? id="([^"]*)"[^>]*? data-digest="([^"]*)"[^]*?<\/section>(?=\s*(?:<section class="host |<\/div>))/g;
+  // The page as the server has it now, in a document that loads and runs nothing. It is parsed a piece at a time: thousands
+  // of cards would hold up the reader. Null where it is the page that is shown already.
+  async function parsed(text) {
+    const page = document.implementation.createHTMLDocument("");
+    const pieces = Array.from({ length: Math.ceil(text.length / PIECE) }, (_, number) => text.slice(number * PIECE, (number + 1) * PIECE));
+    const isShown = () => ["made", "build"].every((name) => page.body?.dataset[name] === document.body.dataset[name]);
+    page.open();
+    await gpumon.inSlices(pieces, (piece) => isShown() || page.write(piece));
+    page.close();
+    if (!page.body?.dataset.made) throw new Error("this is not the page");
+    return isShown() ? null : page;
+  }
 
-  async function readPage(text) {
-    const page = parse(text.replace(HOST, ""));
-    // Hosts of a lab's own template that are written in another way.
-    const others = [...page.querySelectorAll("#hosts > .host")];
-    const fresh = { page, changed: others, wanted: new Set(others.map((host) => host.id)) };
-    fresh.data = gpumon.parsed(page.getElementById("data").textContent);
-    await pause0();
-    const found = [];
-    for (const [section, id, digest] of text.matchAll(HOST)) {
-      fresh.wanted.add(id);
-      if (document.getElementById(id)?.dataset.digest !== digest) found.push(section);
-    }
-    await pause0();
-    fresh.hosts = [];
+  async function readPage(page) {
+    const sections = [...page.querySelectorAll("#hosts > .host")];
+    const fresh = { page, changed: [], wanted: new Set(sections.map((host) => host.id)), hosts: [] };
+    fresh.data = JSON.parse(page.getElementById("data").textContent);
     await gpumon.inSlices(fresh.data.hosts, (row) => fresh.hosts.push(gpumon.readHost(row, fresh.hosts.length, fresh.data)));
     // A host that is looked at changes together with the rest of the page; the others before that.
     const busy = new Set([gpumon.tooltip.host(), document.activeElement?.closest(".host")]);
-    await gpumon.inSlices(found, (section) => {
-      const next = parse(section).body.firstElementChild;
+    await gpumon.inSlices(sections, (next) => {
       const now = document.getElementById(next.id);
+      if (now && now.dataset.digest === next.dataset.digest) return;
       if (now && !busy.has(now)) putIn(now, next);
       else fresh.changed.push(next);
     });
     return fresh;
   }
-
-  const pause0 = () => new Promise((done) => setTimeout(done));
 
   // The element itself stays, since the browser remembers its height, and what the search made of it.
   function putIn(now, next) {
@@ -77,44 +76,42 @@
   // The button or link that had the focus is a new element now.
   function keepFocus(change) {
     const active = document.activeElement?.closest("[data-live] a, [data-live] button");
-    const selector = active?.dataset.model
-      ? `[data-model="${CSS.escape(active.dataset.model)}"]`
+    const own = ["model", "state"].find((name) => active?.dataset[name]);
+    const selector = own
+      ? `[data-${own}="${CSS.escape(active.dataset[own])}"]`
       : active?.hash && `[data-live="${active.closest("[data-live]").dataset.live}"] [href="${CSS.escape(active.hash)}"]`;
     change();
     if (selector && !active.isConnected) document.querySelector(selector)?.focus({ preventScroll: true });
   }
 
   function patch(fresh) {
-    gpumon.isUpdating = true;
+    state.isUpdating = true;
     gpumon.tooltip.keep(() =>
       keepFocus(() => {
         patchParts(fresh);
         patchHosts(fresh);
         Object.assign(document.body.dataset, { ...fresh.page.body.dataset });
-        document.title = fresh.page.title;
+        state.title = fresh.page.title;
         gpumon.take(fresh.data, fresh.hosts);
         gpumon.tell("update");
       }),
     );
-    gpumon.isUpdating = false;
+    state.isUpdating = false;
   }
-
-  const attribute = (text, name) => new RegExp(`<body [^>]*data-${name}="([^"]*)"`).exec(text)?.[1];
 
   async function ask() {
     const sent = Date.now();
     const answer = await fetch(location.pathname, { cache: "no-cache" });
     gpumon.clock.learn(answer, sent);
     if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-    const text = await answer.text();
-    const made = attribute(text, "made");
-    if (!made) throw new Error("this is not the page");
-    if (attribute(text, "build") !== document.body.dataset.build) location.reload();
-    else if (made !== document.body.dataset.made) patch(await readPage(text));
+    const page = await parsed(await answer.text());
+    if (!page) return;
+    if (page.body.dataset.build !== document.body.dataset.build) location.reload();
+    else patch(await readPage(page));
   }
 
   async function refresh() {
-    if (Date.now() < due || isPaused || isBusy || (document.hidden && !gpumon.watches)) return;
+    if (Date.now() < due || isPaused || isBusy || (document.hidden && !state.watches)) return;
     due = Date.now() + seconds * 1000;
     if (location.protocol === "file:") {
       // A browser does not let a page from the disk read itself; to load it again is the one way.

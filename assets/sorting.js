@@ -1,4 +1,7 @@
 // Sorting by a click on a column's head, for every table with the class list.
+//
+// takes: element
+// gives: sorting
 (() => {
   "use strict";
   // Heads become buttons, so that the keyboard reaches them.

@@ -1,4 +1,6 @@
 // The strip of hosts, by group: shows those that the question shows, and makes room for itself when a link jumps.
+//
+// takes: on state link
 (() => {
   "use strict";
   const toolbar = document.querySelector(".toolbar");
@@ -8,8 +10,8 @@
     const strip = document.querySelector(".strip");
     if (!strip) return;
     links ??= new Map([...strip.querySelectorAll("a")].map((link) => [link.getAttribute("href"), link]));
-    for (const host of gpumon.hosts) {
-      const link = links.get(host.page ? host.page + gpumon.places.link("host", host.name) : `#${host.anchor}`);
+    for (const host of gpumon.state.hosts) {
+      const link = links.get(host.page ? host.page + gpumon.link("host", host.name) : `#${host.anchor}`);
       if (link && link.hidden === host.shown) link.hidden = !host.shown;
     }
     for (const row of strip.children) row.hidden = ![...row.getElementsByTagName("a")].some((link) => !link.hidden);
@@ -23,5 +25,4 @@
   }
   gpumon.on("update", () => (links = null));
   gpumon.on("filter", update);
-  update();
 })();

@@ -1,4 +1,6 @@
 // The table of Supply: one of its periods at a time, with the worst hours in the reader's zone.
+//
+// takes: on params clock
 (() => {
   "use strict";
   const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -18,7 +20,7 @@
     if (!tables.some((table) => table.dataset.range === chosen)) chosen = tables.at(-1)?.dataset.range;
     for (const table of tables) table.hidden = table.dataset.range !== chosen;
     for (const input of section.querySelectorAll("[name=supply-range]")) input.checked = input.value === chosen;
-    const made = new Date(document.body.dataset.made);
+    const made = gpumon.clock.made();
     const shift = Math.round((-made.getTimezoneOffset() - Number(section.dataset.offset)) / 60);
     for (const cell of section.querySelectorAll("[data-hour]")) cell.textContent = hour(Number(cell.dataset.hour), shift);
     const zone = section.querySelector(".zone-of-week");

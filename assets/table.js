@@ -1,8 +1,11 @@
 // The table view: a row per GPU, and one for each host that shows none, made in slabs as they are scrolled to, so that thousands cost nothing at first.
+//
+// takes: on byName element amounts duration state link sorting question
+// gives: rowOf
 (() => {
   "use strict";
   const SLAB = 200;
-  const { element, gigabytes, duration } = gpumon;
+  const { element, amounts, duration } = gpumon;
   const place = document.getElementById("table");
   const hosts = document.getElementById("hosts");
   const dash = (value, unit) => (value === null ? "–" : `${value} ${unit}`);
@@ -23,7 +26,7 @@
   let watcher = null;
 
   function memoryText(gpu) {
-    return gpu.used === null && gpu.total === null ? "–" : `${gigabytes(gpu.used)} / ${gigabytes(gpu.total)} GB`;
+    return gpu.used === null && gpu.total === null ? "–" : `${amounts.gigabytes(gpu.used, gpu.total)} / ${amounts.gigabytes(gpu.total, gpu.total)} GB`;
   }
 
   function stateCell(gpu) {
@@ -35,7 +38,7 @@
   function row(gpu) {
     const made = element("tr", { tabIndex: 0 });
     made.dataset.card = gpu.anchor;
-    made.classList.toggle("mine", gpumon.isMine(gpu));
+    made.classList.toggle("mine", gpumon.question.isMine(gpu));
     for (const column of COLUMNS) {
       const cell = column.cell?.(gpu) ?? element("td", { className: column.number ? "number" : "" });
       if (!column.cell) cell.append(element("bdi", {}, (column.text ?? column.value)(gpu)));
@@ -45,13 +48,11 @@
   }
 
   // A host that is down, or not fetched yet: why takes the place of the GPU.
-  function hostRow({ anchor, short, name, status }) {
-    const notice = document.getElementById(anchor)?.querySelector(".notice");
-    const [kind] = status.split(" ");
-    const [word, code, reason] = [".state", "code", ".reason"].map((part) => notice?.querySelector(part)?.textContent.trim() ?? "");
+  function hostRow({ anchor, short, name, notice }) {
+    const { kind, word, status, reason } = notice ?? {};
     const cell = element("td", { className: `${kind} words`, colSpan: COLUMNS.length - 1 });
-    cell.append(element("span", { className: "state" }, word || status), element("bdi", {}, ` ${[code, reason].filter(Boolean).join(" · ")}`));
-    const made = element("tr", {}, element("td", {}, element("a", { href: gpumon.places.link("host", name) }, element("bdi", {}, short))), cell);
+    cell.append(element("span", { className: "state" }, word), element("bdi", {}, ` ${[status, reason].filter(Boolean).join(" · ")}`));
+    const made = element("tr", {}, element("td", {}, element("a", { href: gpumon.link("host", name) }, element("bdi", {}, short))), cell);
     made.dataset.host = anchor;
     return made;
   }
@@ -59,7 +60,7 @@
   const rowFor = (one) => (one.gpus ? hostRow(one) : row(one));
 
   function sorted() {
-    const all = gpumon.ordered.filter((host) => host.shown).flatMap((host) => (host.gpus.length ? host.matched : [host]));
+    const all = gpumon.state.ordered.filter((host) => host.shown).flatMap((host) => (host.gpus.length ? host.matched : [host]));
     if (!order) return all;
     const { value } = COLUMNS[order.column];
     // What is not known comes last, whatever the direction, and after it hosts without GPUs.
@@ -81,7 +82,7 @@
   function fill() {
     rows = sorted();
     const body = place.querySelector("tbody");
-    const most = gpumon.isUpdating ? Math.max(SLAB, body.rows.length) : SLAB;
+    const most = gpumon.state.isUpdating ? Math.max(SLAB, body.rows.length) : SLAB;
     body.replaceChildren(...rows.splice(0, most).map(rowFor));
     watcher?.disconnect();
     watcher = new IntersectionObserver(([seen]) => seen.isIntersecting && more(), { rootMargin: "1500px" });
@@ -106,7 +107,7 @@
   function update() {
     const isTable = document.documentElement.dataset.view === "table";
     hosts.hidden = isTable;
-    place.hidden = !isTable || !gpumon.hosts.some((host) => host.shown);
+    place.hidden = !isTable || !gpumon.state.hosts.some((host) => host.shown);
     if (!isTable) {
       rows = [];
       place.replaceChildren();
@@ -122,5 +123,4 @@
   };
   addEventListener("beforeprint", () => more(Infinity));
   gpumon.on("filter", update);
-  update();
 })();

@@ -1,4 +1,6 @@
 // Light, dark or as the system has it; the choice sticks.
+//
+// takes: memory
 (() => {
   "use strict";
   const THEMES = ["", "light", "dark"];

@@ -1,15 +1,32 @@
 // What the panels of hosts, users and jobs are built from, and with: the JSON block of publish/page/things_data.py.
+//
+// takes: element count amounts duration named times state tallied link clock chart
+// gives: things
 (() => {
   "use strict";
-  const { element } = gpumon;
+  const { amounts, element, named, state, times } = gpumon;
   const { decode, draw, mean } = gpumon.chart;
   const SAME_S = 90; // as in survey/jobs.py
   const RANGES = { "24h": "24 h", "7d": "7 d", "30d": "30 d" };
-  let data = null;
+  const EMPTY = { columns: {}, jobs: [], given: [], usage: [], used: {}, kinds: [], events: [], up: {}, machine: null };
+  let data = EMPTY;
+  let version = 0;
   let range = "24h";
 
+  // The block is read when it is first asked for after a refresh.
   function read() {
-    data ??= JSON.parse(document.getElementById("things")?.textContent || "{}");
+    if (version === state.version) return data;
+    version = state.version;
+    const text = document.getElementById("things")?.textContent;
+    data = text ? { ...EMPTY, ...JSON.parse(text) } : EMPTY;
+    const { columns } = data;
+    const records = (kind, rows) => rows.map((row) => named(columns[kind], row));
+    for (const kind of ["given", "usage"]) data[kind] = records(kind, data[kind]);
+    data.events = records("event", data.events).map((event) => ({ ...event, kind: data.kinds[event.kind], host: state.hosts[event.host] }));
+    data.jobs = records("job", data.jobs).map(toJob);
+    data.usedAt = (place) => records("use", data.used[place] ?? []);
+    data.upAt = (place) => (data.up[place] ? named(columns.up, data.up[place]) : null);
+    data.machineAt = (place) => (data.machine?.hosts[place] ? named(columns.machine, data.machine.hosts[place]) : null);
     return data;
   }
 
@@ -24,14 +41,14 @@
     return runs.map((run) => (run.length > 2 ? `${run[0]}–${run.at(-1)}` : run.join(", "))).join(", ");
   }
 
-  const toPlaces = (list) => list.map(([host, ...cards]) => ({ host: gpumon.hosts[host], gpus: listed(cards), cards }));
-  const toJob = ([address, isId, users, program, places, utilization, memory, since, unused, ends, partition, account]) => ({
-    address, users, program, utilization, memory, since, ends, partition, account,
-    id: isId ? address : null,
+  const toPlaces = (list) => list.map(([host, ...cards]) => ({ host: state.hosts[host], gpus: listed(cards), cards }));
+  const toJob = ({ is_id: isId, places, unused, ...rest }) => ({
+    ...rest,
+    id: isId ? rest.address : null,
     places: toPlaces(places),
     unused: toPlaces(unused),
   });
-  const jobs = () => (read().jobs ?? []).map(toJob);
+  const jobs = () => read().jobs;
 
   const jobsAt = ({ host, index }) => jobs().filter((one) => one.places.some((there) => there.host === host && there.cards.includes(index)));
 
@@ -53,20 +70,18 @@
     return near.length && Math.abs(near[0].since - at) <= SAME_S ? near[0] : null;
   }
 
-  const two = (number) => String(number).padStart(2, "0");
-  const date = (time) => `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
-
   function when(seconds) {
     const time = new Date(seconds * 1000);
-    const made = new Date(document.body.dataset.made);
-    const year = time.getFullYear() === made.getFullYear() ? "" : ` ${time.getFullYear()}`;
-    const clock = `${two(time.getHours())}:${two(time.getMinutes())}`;
-    const text = time.toDateString() === made.toDateString() ? clock : `${date(time)}${year}, ${clock}`;
-    const utc = time.toISOString();
-    return element("time", { dateTime: utc, title: `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC` }, text);
+    return element("time", { dateTime: time.toISOString(), title: times.utc(time) }, times.at(time, gpumon.clock.made()));
   }
 
-  const link = (place, names, text) => element("a", { href: gpumon.places.link(place, ...names) }, element("bdi", {}, text));
+  // A time to come, as cards have it: Wed 23:55.
+  function by(seconds) {
+    const time = new Date(seconds * 1000);
+    return element("time", { dateTime: time.toISOString(), title: times.utc(time) }, times.by(time, gpumon.clock.made()));
+  }
+
+  const link = (place, names, text) => element("a", { href: gpumon.link(place, ...names) }, element("bdi", {}, text));
   const where = (places) => places.flatMap(({ host, gpus: there }, place) => [place ? ", " : "", link("host", [host.name], host.short), `: ${there}`]);
   const section = (title, ...children) => element("section", { className: "part" }, element("h3", {}, title), ...children);
   const quiet = (text) => element("p", { className: "told" }, text);
@@ -97,13 +112,18 @@
   const hours = (value) => amount(value < 100 ? value.toFixed(1) : Math.round(value), "h");
   const users = (gpu) => gpu.names.flatMap((name, place) => [place ? ", " : "", link("user", [name], name)]);
 
+  const memoryOf = ({ used, total }) => {
+    const made = amount(`${amounts.gigabytes(used, total)} / ${amounts.gigabytes(total, total)}`, "GB");
+    return Object.assign(made, { title: `${used ?? "–"} / ${total ?? "–"} MiB` });
+  };
+
   function gpus(list) {
     const row = (gpu) => [
       link("gpu", [gpu.host.name, gpu.index], `${gpu.host.short} ${gpu.index}`),
       element("bdi", {}, gpu.model),
       element("span", { className: `state ${gpu.kind}` }, gpu.word),
       amount(gpu.utilization, "%"),
-      gpu.used === null && gpu.total === null ? "–" : amount(`${gpumon.gigabytes(gpu.used)} / ${gpumon.gigabytes(gpu.total)}`, "GB"),
+      gpu.used === null && gpu.total === null ? "–" : memoryOf(gpu),
       gpu.names.length ? users(gpu) : gpu.users ? gpumon.count(gpu.users, "user") : "",
     ];
     return table("Table of GPUs", ["GPU", "Model", "State", "#Utilization", "#Memory", "User"], list.map(row));
@@ -121,7 +141,7 @@
       ...(unused ? [String(gpuCount(one.unused) || "")] : []),
       amount(one.utilization, "%"),
       one.since === null ? "–" : when(one.since),
-      ...(ends ? [one.ends === null ? "–" : when(one.ends)] : []),
+      ...(ends ? [one.ends === null ? "–" : by(one.ends)] : []),
     ];
     const heads = ["Job", "User", "Where", ...(unused ? ["#Unused"] : []), "#Utilization", "Started", ...(ends ? ["Ends by"] : [])];
     return table("Table of jobs", heads, list.map(row));
@@ -145,7 +165,7 @@
     const values = decode(letters ?? "", count, top);
     if (!values.some((value) => value !== null)) return null;
     const most = Math.max(...values.filter((value) => value !== null));
-    const told = `${mean(values).toFixed(digits)}${unit && ` ${unit}`} on average, at most ${most.toFixed(digits)}${unit && ` ${unit}`}`;
+    const told = `${mean(values).toFixed(digits)}${unit && ` ${unit}`} on average, means of ${gpumon.duration(step)} up to ${most.toFixed(digits)}${unit && ` ${unit}`}`;
     const columns = Math.max(1, Math.floor((holder.clientWidth + 32) / (400 + 32)));
     const width = Math.max(240, (holder.clientWidth + 32) / columns - 32);
     const describe = `${title}: ${told}.`;
@@ -154,6 +174,5 @@
       draw({ lines, first, step, top, unit, height: 104, width, steps: 2, describe }));
   }
 
-  gpumon.on("update", () => (data = null));
-  gpumon.things = { read, jobs, jobsAt, job, when, link, where, size, gpuCount, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
+  gpumon.things = { read, jobs, jobsAt, job, when, by, link, where, size, gpuCount, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
 })();

@@ -1,8 +1,10 @@
 // The tiles of models follow the question: how many of each are free among what is asked for, whatever model it is.
+//
+// takes: on element state tally chart question
 (() => {
   "use strict";
   const MOST_MARKS = 24;
-  const { question, element } = gpumon;
+  const { question, state, element } = gpumon;
   let isChanged = false;
 
   function mark(kind, number) {
@@ -10,37 +12,41 @@
     return number ? [made] : [];
   }
 
-  function counted(model) {
-    const asked = question.conditions().filter(({ name }) => name !== "model" && name !== "free");
-    const gpus = gpumon.hosts.flatMap((host) => question.matching(host, asked) ?? []);
-    const isSlice = gpumon.hosts.some((host) => host.gpus.some((gpu) => gpu.isSlice && gpu.model === model));
-    const own = gpus.filter((gpu) => (isSlice ? gpu.model === model : question.isOf(gpu, model)));
-    const number = (list) => (isSlice ? list.length : gpumon.tally(list).gpus);
-    return [number(own.filter((gpu) => gpu.kind === "free")), number(own)];
+  const asked = () => question.conditions().filter(({ name }) => name !== "model" && name !== "free");
+
+  // Those to run on that meet what is asked.
+  function fitting(model) {
+    const conditions = asked();
+    const gpus = state.hosts.flatMap((host) => question.matching(host, conditions) ?? []);
+    const isSlice = state.hosts.some((host) => host.gpus.some((gpu) => gpu.isSlice && gpu.model === model));
+    const own = gpus.filter((gpu) => gpu.isOffered && (isSlice ? gpu.model === model : question.isOf(gpu, model)));
+    return isSlice ? own.length : gpumon.tally(own).gpus;
   }
 
+  // The stock stays, whatever is asked for: 2 fit / 8.
   function show(tile) {
-    const [free, total] = counted(tile.dataset.model);
-    tile.querySelector(".model-count").replaceChildren(element("b", {}, free), element("span", { className: "unit" }, `/${total}`));
-    const before = tile.lastElementChild;
+    const { model, free } = tile.dataset;
+    const total = Number(tile.dataset.total);
+    const number = isChanged ? fitting(model) : Number(free);
+    const words = [element("b", {}, number), ...(isChanged ? [" fit "] : []), element("span", { className: "unit" }, `/${total}`)];
+    tile.querySelector(".model-count").replaceChildren(...words);
     const after = total > MOST_MARKS
-      ? element("span", { className: `bar u${Math.round((100 * free) / total)}` })
-      : element("span", { className: "marks" }, ...mark("free", free), ...mark("rest", total - free));
-    before.replaceWith(after);
-    tile.classList.toggle("none", total === 0);
+      ? element("span", { className: `bar u${Math.round((100 * number) / total)}` })
+      : element("span", { className: "marks" }, ...mark("free", number), ...mark("rest", total - number));
+    tile.lastElementChild.replaceWith(after);
+    tile.classList.toggle("none", number === 0);
   }
 
   function update() {
-    const asked = question.conditions().filter(({ name }) => name !== "model" && name !== "free");
     const tiles = document.querySelectorAll(".models [data-model]");
-    for (const tile of tiles) tile.ariaPressed = String(tile.dataset.model === question.state.model);
+    for (const tile of tiles) tile.ariaPressed = String(tile.dataset.model === state.asked.model);
+    const isAsked = asked().length > 0;
     // As the server counted, where nothing is asked.
-    if (!asked.length && !isChanged) return;
-    isChanged = asked.length > 0;
+    if (!isAsked && !isChanged) return;
+    isChanged = isAsked;
     tiles.forEach(show);
   }
 
   gpumon.on("update", () => (isChanged = false));
   gpumon.on("filter", update);
-  update();
 })();

@@ -1,5 +1,8 @@
-// One tooltip at a time, beside its card and inside the window; opened by pointer, focus or tap, closed by Escape.
+// One tooltip at a time, beside its card and inside the window; opened by pointer or focus, closed by Escape.
 // It is made when asked for, by details.js. No listener per card: thousands would be felt.
+//
+// takes: element gpuAt link details lastDay
+// gives: tooltip
 (() => {
   "use strict";
   const GAP = 4;
@@ -20,13 +23,13 @@
   function make(owner) {
     const gpu = gpumon.gpuAt(owner.dataset.card ?? owner.id);
     if (!gpu) return null;
-    const address = gpumon.places.link("gpu", gpu.host.name, gpu.index);
+    const address = gpumon.link("gpu", gpu.host.name, gpu.index);
     const [index, slice] = gpu.index.split(":");
     const name = `${gpu.host.name} · GPU ${index}${slice ? ` · slice ${slice}` : ""}`;
     const title = gpumon.element("p", { className: "tip-title" }, gpumon.element("a", { href: address, title: "Open" }, name));
     title.append(" ", gpumon.element("bdi", {}, gpu.name));
     const made = gpumon.element("div", { className: "tip", role: "tooltip" }, title, ...gpumon.details.make(gpu));
-    gpumon.detail?.(made, gpu);
+    gpumon.lastDay(made, gpu);
     return made;
   }
 
@@ -127,14 +130,15 @@
   document.documentElement.addEventListener("pointerleave", () => show(focused()));
   document.addEventListener("focusin", (event) => {
     dismissed = null;
-    show(ownerOf(event.target));
+    // Who comes back to a card by a finger did not ask for it.
+    if (!sheet.matches || event.target.matches(":focus-visible")) show(ownerOf(event.target));
   });
   document.addEventListener("focusout", (event) => {
     if (event.relatedTarget && !ownerOf(event.relatedTarget)) show(null);
   });
+  // A click opens the card itself.
   document.addEventListener("click", (event) => {
-    dismissed = null;
-    show(ownerOf(event.target));
+    if (!tip?.contains(event.target)) show(null);
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && open) {

@@ -1,29 +1,30 @@
 // A user as a panel: GPUs now, jobs, what they held in the last 24 hours, and GPU hours. "I am" makes it one's own page.
+//
+// takes: on element count duration state tallied link chart past things places
 (() => {
   "use strict";
-  const { element } = gpumon;
+  const { element, state, things } = gpumon;
   const { svg } = gpumon.chart;
-  const things = gpumon.things;
   const SLOTS = 96;
   const SLOT_S = 900;
   const MOST_BANDS = 40;
 
   const isMe = (name) => {
-    const me = (gpumon.memory.get("me") ?? "").toLowerCase();
+    const me = state.me.toLowerCase();
     if (!me) return false;
-    const known = gpumon.hosts.flatMap((host) => host.gpus).find((gpu) => gpu.names.includes(name) && gpu.names.length === 1);
+    const known = state.hosts.flatMap((host) => host.gpus).find((gpu) => gpu.names.includes(name) && gpu.names.length === 1);
     return name.toLowerCase() === me || Boolean(known?.logins.includes(me));
   };
 
   // [GPU, [[from, to], ...]] in quarters of an hour; a shared GPU has a name such as "jonas, mira".
   function held(name) {
-    const past = gpumon.past();
+    const past = gpumon.past.read();
     if (!past) return [];
     const mine = new Set(past.users.flatMap((names, place) => (names === name || names.split(", ").includes(name) ? [place] : [])));
     if (!mine.size) return [];
     const found = [];
-    for (const gpu of gpumon.hosts.flatMap((host) => host.gpus)) {
-      const pairs = gpumon.pastOf(gpu)?.[5] ?? [];
+    for (const gpu of state.hosts.flatMap((host) => host.gpus)) {
+      const pairs = gpumon.past.of(gpu)?.bands ?? [];
       const parts = [];
       for (let place = 0; place < pairs.length; place += 2) {
         if (mine.has(pairs[place + 1])) parts.push([pairs[place], pairs[place + 2] ?? SLOTS]);
@@ -35,7 +36,7 @@
   }
 
   function bands(rows, width) {
-    const start = gpumon.past().slot;
+    const start = gpumon.past.read().slot;
     const [left, row] = [Math.min(150, width / 3), 22];
     const x = (slot) => left + (slot / SLOTS) * (width - left - 8);
     const height = rows.length * row + 22;
@@ -59,26 +60,26 @@
   }
 
   function usage(name) {
-    const row = (things.read().usage ?? []).find(([user]) => user === name);
+    const row = things.read().usage.find(({ user }) => user === name);
     if (!row) return [];
     const cells = Object.values(things.RANGES).map((label, place) => {
-      const [hours, idle, efficiency] = row[1][place];
+      const [hours, idle, efficiency] = row.ranges[place];
       return [label, things.hours(hours), things.hours(idle), things.amount(efficiency, "%")];
     });
-    return [things.section("GPU hours", things.table("Table of GPU hours", ["Last", "#GPU hours", "#of these idle", "#Efficiency"], cells),
-      things.quiet("Shared GPUs are split among their users. Efficiency is the mean utilization while held."))];
+    return [things.section("GPU hours", things.table("Table of GPU hours", ["Last", "#GPU hours", "#of these idle", "#GPU active"], cells),
+      things.quiet("Shared GPUs are split among their users. GPU active is sampled: the mean share of the time in which a kernel ran, in readings while the GPU was held; of a shared GPU it is the GPU's, not the person's."))];
   }
 
   // What Slurm has given to their jobs, and how much of it they use.
   function given(name) {
-    const row = (things.read().given ?? []).find(([user]) => user === name);
+    const row = things.read().given.find(({ user }) => user === name);
     if (!row) return [];
-    const [, gpus, used, jobs, efficiency] = row;
+    const { gpus, used, jobs, efficiency } = row;
     const inJobs = jobs === null ? "" : ` in ${gpumon.count(jobs, "job")}`;
     return [things.facts([
       ["Allocated by Slurm", `${gpumon.count(gpus, "GPU")}${inJobs}`],
       ["Used", `${used} of ${gpus}`],
-      ["Efficiency now", things.amount(efficiency, "%")],
+      ["GPU active now", things.amount(efficiency, "%")],
     ])];
   }
 
@@ -90,7 +91,7 @@
   }
 
   function open(name, body) {
-    const now = gpumon.hosts.flatMap((host) => host.gpus).filter((gpu) => gpu.names.includes(name));
+    const now = state.hosts.flatMap((host) => host.gpus).filter((gpu) => gpu.names.includes(name));
     const jobs = things.jobs().filter((job) => job.users.includes(name));
     const rows = held(name);
     const hours = usage(name);
@@ -112,15 +113,13 @@
   function offer() {
     const input = document.querySelector("[name=me]");
     const old = document.getElementById("my-page");
-    const name = input && [...new Set([...gpumon.hosts.flatMap((host) => host.gpus.flatMap((gpu) => gpu.names)), ...(things.read().usage ?? []).map(([user]) => user)])].find(isMe);
+    const name = input && [...new Set([...state.hosts.flatMap((host) => host.gpus.flatMap((gpu) => gpu.names)), ...things.read().usage.map(({ user }) => user)])].find(isMe);
     if (!name) return old?.remove();
     const made = old ?? element("a", { id: "my-page" }, "my page");
-    made.href = gpumon.places.link("user", name);
+    made.href = gpumon.link("user", name);
     if (!old) input.closest("label")?.after(made);
   }
 
-  document.addEventListener("input", (event) => event.target.name === "me" && setTimeout(offer));
-  gpumon.on("update", offer);
+  gpumon.on("filter", offer);
   gpumon.places.register({ place: "user", tab: "people", open });
-  offer();
 })();

@@ -1,20 +1,23 @@
 // What has become free since the reader was last here, and a notification when a search has more to offer.
+//
+// takes: element count memory duration state tallied clock title filter on
 (() => {
   "use strict";
+  const { state } = gpumon;
   const PAUSE_MS = 10 * 60 * 1000; // away for longer than this, and coming back is a new visit
   const name = `visit ${location.pathname}`;
   const button = document.getElementById("notify");
   const tellMe = document.getElementById("tell-me");
-  const title = () => document.title.replace(/^\(\+\d+\) /, "");
   let before = null;
   let isOn = false;
   let freeThen = null;
+  let isFirst = true;
 
   const isTaken = (gpu) => gpu.kind === "busy" || gpu.kind === "held";
 
   function taken() {
     const found = {};
-    for (const host of gpumon.hosts) {
+    for (const host of state.hosts) {
       const indexes = host.gpus.filter(isTaken).map((gpu) => gpu.index);
       if (indexes.length) found[host.name] = indexes.join(" ");
     }
@@ -45,7 +48,7 @@
   function mark() {
     for (const card of [...document.getElementsByClassName("freed")]) card.classList.remove("freed");
     let freed = 0;
-    for (const host of gpumon.hosts) {
+    for (const host of state.hosts) {
       const then = before.taken[host.name]?.split(" ");
       if (!then) continue;
       for (const gpu of host.gpus) {
@@ -61,7 +64,7 @@
     place.replaceChildren(gpumon.element("b", {}, `${freed} freed`), ` since your last visit, ${ago} ago`);
   }
 
-  const countFree = () => gpumon.shown.filter((gpu) => gpu.kind === "free").length;
+  const countFree = () => gpumon.filter.free().length;
 
   function watch() {
     const now = countFree();
@@ -71,11 +74,12 @@
   }
 
   function notify(more) {
-    if (document.hidden) document.title = `(+${more}) ${title()}`;
+    if (document.hidden) state.freed += more;
+    gpumon.title.show();
     if (!("Notification" in window) || Notification.permission !== "granted") return;
-    const where = gpumon.isFiltered ? " in your search" : "";
-    const hosts = [...new Set(gpumon.shown.filter((gpu) => gpu.kind === "free").map((gpu) => gpu.host.name))];
-    const text = `${gpumon.tallied(gpumon.shown.filter((gpu) => gpu.kind === "free"))} free${where}: ${hosts.slice(0, 5).join(", ")}`;
+    const where = state.isFiltered ? " in your search" : "";
+    const hosts = [...new Set(gpumon.filter.free().map((gpu) => gpu.host.name))];
+    const text = `${gpumon.tallied(gpumon.filter.free())} free${where}: ${hosts.slice(0, 5).join(", ")}`;
     new Notification(`${gpumon.count(more, "more GPU")} free`, { body: text, tag: "gpumon" });
   }
 
@@ -111,33 +115,36 @@
     const canNotify = "Notification" in window && Notification.permission === "granted";
     const how = canNotify ? "a notification reports" : "the tab's title reports";
     button.title = isOn ? `On: ${how} when more GPUs of this search are free` : "Tell me when more GPUs of this search are free";
-    gpumon.watches = isOn;
+    state.watches = isOn;
   }
 
   button?.addEventListener("click", toggle);
   tellMe?.addEventListener("click", () => button?.click());
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
-    document.title = title();
+    state.freed = 0;
+    gpumon.title.show();
     stay();
   });
+  // With the first answer, and with each refresh, more may be free; a question that is changed is another one.
   gpumon.on("filter", () => {
-    if (gpumon.isUpdating) return;
+    if (isFirst || state.isUpdating) return news();
     freeThen = countFree();
     bell.keep();
   });
-  gpumon.on("update", () => {
+
+  function news() {
+    isFirst = false;
     watch();
     stay();
     mark();
-  });
+  }
+
   arrive();
-  mark();
   const kept = button && bell.get();
   isOn = Boolean(kept);
   if (isOn) {
     showBell();
     freeThen = kept.search === location.search ? kept.free : null;
   }
-  watch();
 })();

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.exports.feed import feed_xml
 from gpumon_static.publish.exports.gpus_json import gpus_json
 from gpumon_static.publish.exports.metrics import metrics_prom
+from gpumon_static.publish.exports.schema import schema
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.survey import Survey
@@ -29,7 +30,7 @@ def build_exports(
     names = {host.name for host in survey.hosts}
     exports: dict[str, str | Iterator[str]] = {
         "gpus.json": gpus_json(survey),
-        SCHEMA: Path(__file__).with_name(SCHEMA).read_text(encoding="utf-8"),
+        SCHEMA: f"{json.dumps(schema(), ensure_ascii=False, indent=1)}\n",
         "metrics.prom": metrics_prom(survey),
         "free.txt": free_txt(survey),
         "feed.xml": feed_xml(memory, names, survey.title, with_errors=survey.tier is Tier.NAMES),

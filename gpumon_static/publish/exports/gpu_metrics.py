@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from gpumon_static.model import Allocated, Gpu
+from gpumon_static.facts import declared, sentence
+from gpumon_static.model import Allocated, Gpu, MigDevice
 from gpumon_static.rules import marked
+from gpumon_static.states import READ, State
 from gpumon_static.survey.names import short_model
-from gpumon_static.survey.state import State
-from gpumon_static.survey.survey import STATES, Place, SurveyedHost
-
-MIB = 1024 * 1024
+from gpumon_static.survey.survey import Place, SurveyedHost
 
 
 class GpuRow(NamedTuple):
@@ -56,8 +55,26 @@ def written(labels: Mapping[str, str]) -> str:
     return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
 
 
-def times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
+class PlainGauge(NamedTuple):
+    """A gauge that is declared with its field, in model.py."""
+
+    about: str
+    field: str
+    scale: float
+
+    def of(self, record: object) -> float | None:
+        value: float | None = getattr(record, self.field)
+        return None if value is None else value * self.scale
+
+
+def gauges(record: type) -> dict[str, PlainGauge]:
+    """By name."""
+    found = ((one, one.fact.gauge) for one in declared(record))
+    return {
+        gauge.name: PlainGauge(sentence(one.fact.about), one.name, gauge.scale)
+        for one, gauge in found
+        if gauge
+    }
 
 
 def number(value: float) -> str:
@@ -79,6 +96,14 @@ def _each(value: Callable[[Row], float | None]) -> Callable[[str, Iterable[Row]]
     return lines
 
 
+def _plain(gauge: PlainGauge) -> GpuLines:
+    return _each(lambda row: gauge.of(row.gpu))
+
+
+def _plain_of_slice(gauge: PlainGauge) -> SliceLines:
+    return _each(lambda row: gauge.of(row.place.mig))
+
+
 def _about(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
     for row in given:
         uuid, full, bus = map(_escaped, (row.gpu.uuid or "", row.gpu.name or "", row.gpu.bus_id or ""))
@@ -90,14 +115,13 @@ def _states(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
 
 
 def _state_lines(name: str, labels: str, state: State) -> str:
-    return "".join(
-        f'{name}{{{labels},state="{word}"}} {1 if other is state else 0}\n' for other, word in STATES.items()
-    )
+    return "".join(f'{name}{{{labels},state="{other}"}} {1 if other is state else 0}\n' for other in READ)
 
 
 def _usable(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
     for row in given:
-        yield f"{name}{{{row.labels}}} {1 if any(place.is_usable for place in row.places) else 0}\n"
+        is_usable = not row.gpu.slices and any(place.is_usable for place in row.places)
+        yield f"{name}{{{row.labels}}} {int(is_usable)}\n"
 
 
 def _faults(name: str, given: Iterable[GpuRow]) -> Iterator[str]:
@@ -129,23 +153,8 @@ GPU_FAMILIES: dict[str, tuple[str, GpuLines]] = {
         "1 for the state the GPU is in (free, busy, held, unknown), 0 for the others.",
         _states,
     ),
-    "gpumon_gpu_usable": ("1 if one can run on the GPU now.", _usable),
-    "gpumon_gpu_utilization_ratio": (
-        "Share of the time in which a kernel ran.",
-        _each(lambda row: times(row.gpu.utilization, 0.01)),
-    ),
-    "gpumon_gpu_memory_used_bytes": (
-        "GPU memory in use.",
-        _each(lambda row: times(row.gpu.memory_used_mib, MIB)),
-    ),
-    "gpumon_gpu_memory_total_bytes": ("GPU memory.", _each(lambda row: times(row.gpu.memory_total_mib, MIB))),
-    "gpumon_gpu_temperature_celsius": ("Temperature of the GPU.", _each(lambda row: row.gpu.temperature_c)),
-    "gpumon_gpu_fan_speed_ratio": (
-        "Fan speed, of its maximum.",
-        _each(lambda row: times(row.gpu.fan_percent, 0.01)),
-    ),
-    "gpumon_gpu_power_watts": ("Power draw.", _each(lambda row: row.gpu.power_w)),
-    "gpumon_gpu_power_limit_watts": ("Power limit.", _each(lambda row: row.gpu.power_limit_w)),
+    "gpumon_gpu_usable": ("1 if one can run on the whole GPU now; a slice has its state.", _usable),
+    **{name: (one.about, _plain(one)) for name, one in gauges(Gpu).items()},
     "gpumon_gpu_processes": (
         "Processes on the GPU and its slices.",
         _each(lambda row: len(row.gpu.all_processes) if row.gpu.processes_known else None),
@@ -163,12 +172,5 @@ GPU_FAMILIES: dict[str, tuple[str, GpuLines]] = {
 }
 SLICE_FAMILIES: dict[str, tuple[str, SliceLines]] = {
     "gpumon_slice_state": ("1 for the state that the MIG slice is in, 0 for the others.", _slice_states),
-    "gpumon_slice_memory_used_bytes": (
-        "Memory in use of the MIG slice.",
-        _each(lambda row: times(row.place.memory_used_mib, MIB)),
-    ),
-    "gpumon_slice_memory_total_bytes": (
-        "Memory of the MIG slice.",
-        _each(lambda row: times(row.place.memory_total_mib, MIB)),
-    ),
+    **{name: (one.about, _plain_of_slice(one)) for name, one in gauges(MigDevice).items()},
 }

@@ -15,6 +15,7 @@ MODULES = (
     "__init__.py",
     "bounds/__init__.py",
     "bounds/vendors.py",
+    "command.py",
     "errors.py",
     "text.py",
     "times.py",
@@ -33,7 +34,8 @@ LEAST_PYTHON = (3, 9)
 MAIN = """\
 import sys
 if sys.version_info < {least}:
-    sys.exit("gpufree: needs Python {words} or newer, and this is " + sys.version.split()[0])
+    sys.exit("gpufree: needs Python {words} or newer, and this is " + sys.version.split()[0] +
+             "; free.txt beside the page has the free GPUs for curl")
 from gpumon_static.terminal.gpufree import main
 sys.exit(main({url!r}))
 """

@@ -1,5 +1,6 @@
-"""`gpus.json`: everything on the page, for scripts. `gpus.schema.json` beside this file describes it.
+"""`gpus.json`: everything on the page, for scripts. schema.py describes it, as gpus.schema.json.
 
+What was read of a record comes from the declarations in model.py; what is decided or counted is here.
 Within a version names and meanings stay and fields may be added; what is not known is null, never 0.
 """
 
@@ -8,24 +9,58 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static import __version__
-from gpumon_static.model import Fault, HostReading, Machine, MigDevice, Process
+from gpumon_static.model import (
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    Machine,
+    MigDevice,
+    NodeState,
+    Process,
+    Waiting,
+)
+from gpumon_static.publish.exports.schema import json_fields
 from gpumon_static.rules import Severity, marked, word
+from gpumon_static.states import READ
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.survey import STATES, Place, Survey, SurveyedHost
+from gpumon_static.survey.survey import Place, Survey, SurveyedHost
 from gpumon_static.survey.totals import total
 from gpumon_static.times import utc_text
 
 if TYPE_CHECKING:
-    from gpumon_static.model import Gpu
     from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 VERSION = 1
 SSH_PORT = 22
+
+
+class _Read:
+    """What gpus.json has of a record as it was read."""
+
+    def __init__(self, record: type) -> None:
+        self.names = [one.name for one in json_fields(record)]
+        self._values = attrgetter(*self.names)
+        self._times = [one.name for one in json_fields(record) if one.type == "datetime"]
+
+    def of(self, record: object) -> dict[str, Any]:
+        made = dict(zip(self.names, self._values(record)))  # noqa: B905  the getter gives as many, 80,000 times
+        for name in self._times:
+            made[name] = _time(made[name])
+        return made
+
+
+_READING, _MACHINE, _DISK, _NODE, _GPU, _FAULT, _SLICE, _PROCESS, _ALLOCATION, _WAITING = map(
+    _Read,
+    (HostReading, Machine, Disk, NodeState, Gpu, Fault, MigDevice, Process, Allocation, Waiting),
+)
 
 
 def gpus_json(survey: Survey) -> Iterator[str]:
@@ -71,7 +106,7 @@ def _totals(hosts: Sequence[SurveyedHost]) -> dict[str, int]:
         "hosts": len(hosts),
         "hosts_failed": sum(host.has_failed for host in hosts),
         "gpus": sums.gpus,
-        **{f"gpus_{word}": sums.states[state] for state, word in STATES.items()},
+        **{f"gpus_{state}": sums.states[state] for state in READ},
         "slices": sums.slices,
         "slices_free": sums.slices_free,
     }
@@ -90,18 +125,11 @@ def _host(host: SurveyedHost, tier: Tier) -> dict[str, Any]:
         "until": host.config.until.isoformat() if host.state and host.config.until else None,
         "ssh_port": port if port != SSH_PORT else None,
         "run": host.config.run,
-        "slurm": _node(reading) if reading and reading.node.node else None,
-        "status": reading.status.value if reading else None,
-        "error": reading.error if reading else None,
-        "fetched_at": _time(reading.fetched_at) if reading else None,
-        "fetch_seconds": reading.fetch_seconds if reading else None,
-        "driver_version": reading.driver_version if reading else None,
-        "probe_version": reading.probe_version if reading else None,
-        "clock_offset_s": reading.clock_offset_s if reading else None,
-        "cuda_version": reading.cuda_version if reading else None,
+        "slurm": _NODE.of(reading.node) if reading and reading.node.node else None,
+        **(_READING.of(reading) if reading else dict.fromkeys(_READING.names)),
         "faults": list(host.faults),
         "gpus_expected": host.config.gpus,
-        "machine": _machine(reading) if reading and reading.ok else None,
+        "machine": _machine(reading.machine) if reading and reading.ok else None,
         "gpus": [_gpu(host, gpu, tier) for gpu in host.gpus],
     }
 
@@ -115,83 +143,31 @@ def _cluster(report: ClusterReport) -> dict[str, Any]:
         "version": report.version,
         "nodes": report.nodes,
         "jobs": report.jobs,
-        "waiting": [
-            {"kind": one.kind, "gpus": one.gpus, "jobs": one.jobs, "oldest_at": _time(one.oldest_at)}
-            for one in report.waiting
-        ],
-    }
-
-
-def _node(reading: HostReading) -> dict[str, Any]:
-    node = reading.node
-    return {
-        "node": node.node,
-        "state": node.state,
-        "reason": node.reason,
-        "takes_jobs": node.takes_jobs,
-        "kind": node.kind,
+        "waiting": [_WAITING.of(one) for one in report.waiting],
     }
 
 
 def _allocation(gpu: Gpu, tier: Tier) -> dict[str, Any] | None:
-    given = gpu.allocation
-    if given.allocated is None:
+    if gpu.allocation.allocated is None:
         return None
-    return {
-        "allocated": given.allocated.value,
-        "job": given.job,
-        "job_name": given.job_name,
-        "partition": given.partition,
-        "account": given.account,
-        "user": given.user if tier is not Tier.COUNTS else None,
-        "started_at": _time(given.started_at),
-        "ends_at": _time(given.ends_at),
-    }
+    made = _ALLOCATION.of(gpu.allocation)
+    return made if tier is not Tier.COUNTS else {**made, "user": None}
 
 
-def _machine(reading: HostReading) -> dict[str, Any]:
-    machine: Machine = reading.machine
-    return {
-        "cpu_count": machine.cpu_count,
-        "cpu_utilization": machine.cpu_utilization,
-        "load_1m": machine.load_1m,
-        "load_5m": machine.load_5m,
-        "load_15m": machine.load_15m,
-        "ram_used_mib": machine.ram_used_mib,
-        "ram_total_mib": machine.ram_total_mib,
-        "swap_used_mib": machine.swap_used_mib,
-        "swap_total_mib": machine.swap_total_mib,
-        "uptime_s": machine.uptime_s,
-        "disks": [
-            {"mount": disk.mount, "used_mib": disk.used_mib, "total_mib": disk.total_mib, "spins": disk.spins}
-            for disk in machine.disks
-        ],
-    }
+def _machine(machine: Machine) -> dict[str, Any]:
+    return {**_MACHINE.of(machine), "disks": [_DISK.of(disk) for disk in machine.disks]}
 
 
 def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
     places = list(host.places_of(gpu))
     cut = [place for place in places if place.mig]
     return {
-        "index": gpu.index,
-        "vendor": gpu.vendor,
+        **_GPU.of(gpu),
         "device": places[0].device if not cut else None,
-        "uuid": gpu.uuid,
-        "name": gpu.name,
         "model": short_model(gpu.name),
-        "bus_id": gpu.bus_id,
-        "state": STATES[host.state_of(gpu)],
+        "state": host.state_of(gpu),
         "is_usable": not cut and places[0].is_usable,
-        "utilization": gpu.utilization,
-        "memory_used_mib": gpu.memory_used_mib,
-        "memory_total_mib": gpu.memory_total_mib,
-        "memory_shared": gpu.memory_shared,
-        "temperature_c": gpu.temperature_c,
-        "temperature_limit_c": gpu.temperature_limit_c,
-        "fan_percent": gpu.fan_percent,
-        "power_w": gpu.power_w,
-        "power_limit_w": gpu.power_limit_w,
-        "mig_mode": gpu.mig_mode,
+        "is_offered": not cut and places[0].is_offered,
         "faults": [_fault(fault) for fault in gpu.faults],
         **_people(gpu.processes, gpu.processes_known, tier),
         "slurm": _allocation(gpu, tier),
@@ -201,15 +177,10 @@ def _gpu(host: SurveyedHost, gpu: Gpu, tier: Tier) -> dict[str, Any]:
 
 def _slice(place: Place, mig: MigDevice, tier: Tier) -> dict[str, Any]:
     return {
-        "index": mig.index,
-        "uuid": mig.uuid,
-        "profile": mig.profile,
-        "gpu_instance": mig.gpu_instance,
-        "compute_instance": mig.compute_instance,
-        "state": STATES[place.state],
+        **_SLICE.of(mig),
+        "state": place.state,
         "is_usable": place.is_usable,
-        "memory_used_mib": mig.memory_used_mib,
-        "memory_total_mib": mig.memory_total_mib,
+        "is_offered": place.is_offered,
         **_people(mig.processes, place.gpu.processes_known, tier),
     }
 
@@ -232,7 +203,7 @@ def _job(job: Job) -> dict[str, Any]:
 
 def _fault(fault: Fault) -> dict[str, Any]:
     severity = Severity.FAULT if marked([fault]) else Severity.NOTICE
-    return {"rule": fault.rule, "word": word(fault.rule), "severity": severity.value, "detail": fault.detail}
+    return {**_FAULT.of(fault), "word": word(fault.rule), "severity": severity.value}
 
 
 def _people(processes: Iterable[Process], known: bool, tier: Tier) -> dict[str, Any]:
@@ -244,21 +215,7 @@ def _people(processes: Iterable[Process], known: bool, tier: Tier) -> dict[str, 
         "user_count": len(users) if known else None,
         "process_count": len(listed) if known else None,
         "users": users if known and told else None,
-        "processes": [_process(process) for process in listed] if known and told else None,
-    }
-
-
-def _process(process: Process) -> dict[str, Any]:
-    return {
-        "pid": process.pid,
-        "type": process.type,
-        "name": process.name,
-        "memory_mib": process.memory_mib,
-        "user": process.user,
-        "uid": process.uid,
-        "elapsed_s": process.elapsed_s,
-        "state": process.state,
-        "job": process.job,
+        "processes": [_PROCESS.of(process) for process in listed] if known and told else None,
     }
 
 

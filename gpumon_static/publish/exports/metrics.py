@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpumon_static import __version__
+from gpumon_static.model import MIB, Disk, HostReading, Machine
 from gpumon_static.publish.exports.gpu_metrics import (
     GPU_FAMILIES,
-    MIB,
     SLICE_FAMILIES,
+    gauges,
     number,
     rows,
-    times,
     written,
 )
 from gpumon_static.store.slurm.slurm_file import ClusterReport
@@ -26,6 +26,8 @@ from gpumon_static.survey.survey import Survey, SurveyedHost
 
 Sample = tuple[str, dict[str, str], float | None]
 """Name, labels and value; None where it is not known."""
+
+_OF_READING, _OF_MACHINE, _OF_DISK = map(gauges, (HostReading, Machine, Disk))
 
 FAMILIES = {
     "gpumon_build_info": "The version that made this file; the value is always 1.",
@@ -36,23 +38,13 @@ FAMILIES = {
     "gpumon_host_status": "How the last reading of the host ended, by status; the value is always 1.",
     "gpumon_host_info": "Group, driver and CUDA version of the host; the value is always 1.",
     "gpumon_host_last_fetch_timestamp_seconds": "When the host was last asked.",
-    "gpumon_host_fetch_duration_seconds": "How long it took to ask the host.",
+    **{name: gauge.about for name, gauge in _OF_READING.items()},
     "gpumon_host_gpus": "GPUs that the host listed.",
     "gpumon_host_gpus_expected": "GPUs that the host should have, by the config.",
-    "gpumon_host_cpus": "CPUs of the host.",
-    "gpumon_host_cpu_utilization_ratio": "CPU time in use, of all CPUs.",
-    "gpumon_host_load1": "Load average over 1 minute.",
-    "gpumon_host_load5": "Load average over 5 minutes.",
-    "gpumon_host_load15": "Load average over 15 minutes.",
+    **{name: gauge.about for name, gauge in _OF_MACHINE.items()},
     "gpumon_host_state": "1 for a host that is not in use, by its state: planned, maintenance or retired.",
-    "gpumon_host_memory_used_bytes": "RAM in use.",
-    "gpumon_host_memory_total_bytes": "RAM of the host.",
-    "gpumon_host_swap_used_bytes": "Swap in use.",
-    "gpumon_host_swap_total_bytes": "Swap of the host.",
-    "gpumon_host_uptime_seconds": "Time since the host was booted.",
     "gpumon_host_takes_jobs": "1 if Slurm starts jobs of everybody on the host, 0 if not.",
-    "gpumon_host_filesystem_used_bytes": "Disk space in use, by mount point.",
-    "gpumon_host_filesystem_size_bytes": "Disk space, by mount point.",
+    **{name: gauge.about for name, gauge in _OF_DISK.items()},
     **{name: about for name, (about, _) in GPU_FAMILIES.items()},
     **{name: about for name, (about, _) in SLICE_FAMILIES.items()},
     "gpumon_slurm_up": "1 if the Slurm answered, 0 if it failed.",
@@ -131,31 +123,22 @@ def _host_samples(host: SurveyedHost) -> Iterator[Sample]:
     yield "gpumon_host_status", labels | {"status": reading.status.value}, 1
     yield "gpumon_host_info", labels | about, 1
     yield "gpumon_host_last_fetch_timestamp_seconds", labels, reading.fetched_at.timestamp()
-    yield "gpumon_host_fetch_duration_seconds", labels, reading.fetch_seconds
+    for name, gauge in _OF_READING.items():
+        yield name, labels, gauge.of(reading)
     if reading.node.takes_jobs is not None:
         yield "gpumon_host_takes_jobs", labels, float(reading.node.takes_jobs)
     if reading.ok:
         yield "gpumon_host_gpus", labels, len(reading.gpus)
-        yield from _machine_samples(host, labels)
+        yield from _machine_samples(reading.machine, labels)
 
 
-def _machine_samples(host: SurveyedHost, labels: dict[str, str]) -> Iterator[Sample]:
-    assert host.reading
-    machine = host.reading.machine
-    yield "gpumon_host_cpus", labels, machine.cpu_count
-    yield "gpumon_host_cpu_utilization_ratio", labels, times(machine.cpu_utilization, 0.01)
-    yield "gpumon_host_load1", labels, machine.load_1m
-    yield "gpumon_host_load5", labels, machine.load_5m
-    yield "gpumon_host_load15", labels, machine.load_15m
-    yield "gpumon_host_memory_used_bytes", labels, times(machine.ram_used_mib, MIB)
-    yield "gpumon_host_memory_total_bytes", labels, times(machine.ram_total_mib, MIB)
-    yield "gpumon_host_swap_used_bytes", labels, times(machine.swap_used_mib, MIB)
-    yield "gpumon_host_swap_total_bytes", labels, times(machine.swap_total_mib, MIB)
-    yield "gpumon_host_uptime_seconds", labels, machine.uptime_s
+def _machine_samples(machine: Machine, labels: dict[str, str]) -> Iterator[Sample]:
+    for name, gauge in _OF_MACHINE.items():
+        yield name, labels, gauge.of(machine)
     for disk in {disk.mount: disk for disk in machine.disks}.values():
         mount = labels | {"mountpoint": disk.mount}
-        yield "gpumon_host_filesystem_used_bytes", mount, times(disk.used_mib, MIB)
-        yield "gpumon_host_filesystem_size_bytes", mount, times(disk.total_mib, MIB)
+        for name, gauge in _OF_DISK.items():
+            yield name, mount, gauge.of(disk)
 
 
 @dataclass

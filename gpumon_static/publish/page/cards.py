@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.publish.page.past import CardPast
-from gpumon_static.publish.page.records import Bar, Card, CutGpu, Holder, Kind, Numbers, Since
+from gpumon_static.publish.page.records import Bar, Card, CutGpu, Holder, Numbers, Since
 from gpumon_static.publish.page.tooltips import SHARED, build_tooltip, ends_seconds
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
 from gpumon_static.rules import marked
@@ -19,7 +19,7 @@ from gpumon_static.survey.names import short_model, slice_model
 from gpumon_static.survey.owners import USER_LETTERS, by_owner
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.slurm.when import clock_time
-from gpumon_static.survey.state import State, ghost_mib
+from gpumon_static.survey.state import ghost_mib
 from gpumon_static.text import DASH, PROFILE_LETTERS, clip, count
 from gpumon_static.times import by_minute, duration, utc_text
 
@@ -32,30 +32,22 @@ if TYPE_CHECKING:
 
     Owners = list[tuple[Owner, list[Process]]]
 
-KIND_OF = {
-    State.FREE: Kind.FREE,
-    State.BUSY: Kind.BUSY,
-    State.HELD: Kind.HELD,
-    State.UNKNOWN: Kind.UNKNOWN,
-}
-
 
 def build_cards(host: SurveyedHost, anchor: str, tier: Tier, past: PastView | None) -> tuple[Card, ...]:
     return tuple([_card(host, anchor, place, tier, past) for place in host.places()])
 
 
 def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, past: PastView | None) -> Card:
-    gpu, mig, kind = place.gpu, place.mig, KIND_OF[place.state]
+    gpu, mig = place.gpu, place.mig
     owners = by_owner(place.working)
     longest = _longest(place.working)
     holder = _holder(place, tier, host.busy, owners, longest)
-    was = past.of_card(host.name, place.index, kind, holder) if past else CardPast(holder)
+    was = past.of_card(host.name, place.index, place.state, holder) if past else CardPast(holder)
     return Card(
         anchor=f"{anchor}:{gpu.index}.{mig.index}" if mig else f"{anchor}:{gpu.index}",
         index=place.index,
         model=slice_model(mig, gpu) if mig else short_model(gpu.name),
-        kind=kind,
-        word=place.word,
+        state=place.shown_state,
         utilization=Bar(share(place.utilization, 100), percent(place.utilization)),
         memory=_memory_bar(place.memory_used_mib, place.memory_total_mib),
         holder=was.holder,
@@ -65,6 +57,7 @@ def _card(host: SurveyedHost, anchor: str, place: Place, tier: Tier, past: PastV
         shared=SHARED if gpu.memory_shared else "",
         since=was.since,
         ribbon=was.ribbon,
+        since_s=was.since_s,
         ends=_ends(place, host.reading.fetched_at) if host.reading else None,
         profile=clip(mig.profile or "MIG", PROFILE_LETTERS) if mig else "",
     )
@@ -116,6 +109,7 @@ def _memory_bar(used_mib: float | None, total_mib: float | None) -> Bar:
 def _numbers(place: Place, owners: Owners, longest: int | None) -> Numbers:
     will_be_free = place.takes_jobs and not place.mig and not marked(place.gpu.faults)
     ends_at = place.gpu.allocation.ends_at if will_be_free else None
+    vendor = vendor_of(place.gpu.vendor)
     return Numbers(
         utilization=place.utilization,
         used_mib=place.memory_used_mib,
@@ -125,7 +119,8 @@ def _numbers(place: Place, owners: Owners, longest: int | None) -> Numbers:
         temperature_c=place.gpu.temperature_c,
         power_w=place.gpu.power_w,
         device=place.device if place.device != place.index else None,
-        environment=vendor_of(place.gpu.vendor).environment,
+        environment=vendor.environment,
+        vendor=vendor.word,
         is_offered=place.is_offered,
         ends_at=ends_seconds(ends_at),
     )
@@ -149,11 +144,11 @@ def _holder(place: Place, tier: Tier, busy: BusyConfig, owners: Owners, longest:
         return Holder(clip(of_job or "a Slurm job", USER_LETTERS), of_job is not None, more="", runtime="")
     if not owners:
         ghost = ghost_mib(place.gpu, place.cut, busy)
-        held = f"{memory(ghost)} held by no process" if ghost else _nobody(place)
+        held = f"{memory(ghost, place.memory_total_mib)} held by no process" if ghost else _nobody(place)
         return Holder(held, False, more="", runtime="", is_unused=_is_unused(place), is_nobody=True)
-    runtime = DASH if longest is None else duration(longest)
     if tier is Tier.COUNTS:
-        return Holder(count(len(owners), "user"), is_name=False, more="", runtime=runtime)
+        return Holder(count(len(owners), "user"), is_name=False, more="", runtime="")
+    runtime = DASH if longest is None else duration(longest)
     (name, is_name), _ = owners[0]
     return Holder(name, is_name, more=f"+{len(owners) - 1}" if len(owners) > 1 else "", runtime=runtime)
 

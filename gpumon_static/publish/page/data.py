@@ -1,23 +1,11 @@
-"""The page's numbers for the browser: small arrays in one JSON block, some hundred bytes per GPU.
+"""The page's numbers for the browser: rows as arrays in one JSON block, some hundred bytes per GPU.
 
-    {"models": [["A100 80G", "NVIDIA A100-SXM4-80GB", "CUDA_VISIBLE_DEVICES="]], "users": ["Alice"],
-     "owners": [["Alice", 1]], "programs": ["python"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
-    HOST     [anchor, name, group, note, status, ssh port, load per CPU, free RAM MiB, what speaks against it,
-              seconds that its reading is older than the newest, [GPU, ...],
-              what srun's options are made of, only where programs are started so]
-    GPU      [index, kind, model, utilization %, used MiB, total MiB, users, runtime s (0: of the one
-              process), °C, W, is offered, what chooses it where that is not the index, as the UUID of a
-              slice, or 0, DETAIL]
-    DETAIL   [UUID, fan %, limit W, limit °C, [PROCESS, ...], sentence in their place, [[label, fact], ...],
-              [[fault, detail, explanation, is one], ...], MORE, JOB]
-    UUID     as it is, or, of the usual kind, ~ and its 16 bytes in base64
-    PROCESS  [PID, owner, program, MiB, runtime s, job, has ended, command line]
-    MORE     [processes, users, [[owner, MiB, is at least that, processes], ...]], where not all are listed
-    JOB      [words, seconds since 1970 by which it ends, the GPU is offered then], of Slurm
+    {"columns": {"host": ["anchor", "name", ...], "gpu": [...], ...},
+     "states": [STATE, ...], "models": [MODEL, ...], "users": ["Alice"], "owners": [["Alice", 1]],
+     "programs": ["python"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
 
-`model`, `users`, `owner` and `program` are places in the lists above; on a page without names `users` is how
-many there are. What is empty at the end of a DETAIL or PROCESS is left out. assets/data.js and details.js
-read it and are the only other places that know the order.
+The rows are the classes of columns.py, whose names are sent once: assets/data.js reads them by name. `model`,
+`users`, `owner` and `program` are places in the lists above. What is empty at the end of a row is left out.
 """
 
 from __future__ import annotations
@@ -25,24 +13,38 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpumon_static.publish.page.records import Kind
+from gpumon_static.bounds.vendors import VENDORS
+from gpumon_static.publish.page.columns import (
+    ROWS,
+    DetailColumns,
+    FaultColumns,
+    GpuColumns,
+    HostColumns,
+    JobColumns,
+    ModelColumns,
+    MoreColumns,
+    NoticeColumns,
+    ProcessColumns,
+    UserColumns,
+    columns_of,
+)
+from gpumon_static.states import State
 
 if TYPE_CHECKING:
-    from gpumon_static.publish.page.records import Card, HostView, Page, Tooltip
+    from gpumon_static.publish.page.records import Card, HostView, Notice, Page, Tooltip
 
-KINDS = {kind: place for place, kind in enumerate(Kind)}
-ALLOCATED = len(KINDS)
-"""In the place of a held one: of a Slurm job, without a process."""
+STATES = [[state.mark, state.word, int(state.is_taken)] for state in State]
 USUAL_UUID = re.compile("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+VENDOR_WORDS = [vendor.word for vendor in VENDORS.values()]
 NO_PROCESSES = "No processes."
 """The usual sentence, which is left out."""
 
 Key = TypeVar("Key")
-Model = tuple[str, str, str]
-"""Short name, whole name, and what chooses devices for a program."""
+
 
 # Inside a script element only these could end it or start another; as JSON escapes they mean the same.
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -60,97 +62,124 @@ class Places(dict[Key, int]):
 class _Lists:
     """What rows refer to by its place."""
 
-    models: Places[Model] = field(default_factory=Places)
+    models: Places[ModelColumns] = field(default_factory=Places)
     users: Places[str] = field(default_factory=Places)
     owners: Places[tuple[str, bool]] = field(default_factory=Places)
     programs: Places[str] = field(default_factory=Places)
 
 
-def page_data(page: Page) -> str:
-    lists = _Lists()
-    hosts = [_host(host, lists, tells_names=page.tells_names) for host in page.hosts]
-    data = {
-        "models": list(lists.models),
-        "users": list(lists.users),
-        "owners": [[name, int(is_name)] for name, is_name in lists.owners],
-        "programs": list(lists.programs),
-        "logins": {name: page.logins[name] for name in lists.users if name in page.logins},
-        "hosts": hosts,
-    }
+def as_json(data: dict[str, Any]) -> str:
+    """For a script element."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
 
 
+def page_data(page: Page) -> str:
+    lists = _Lists()
+    hosts = [_host(host, lists, tells_names=page.tells_names) for host in page.hosts]
+    return as_json(
+        {
+            "columns": columns_of(ROWS),
+            "states": STATES,
+            "vendors": VENDOR_WORDS,
+            "models": list(lists.models),
+            "users": list(lists.users),
+            "owners": [[name, int(is_name)] for name, is_name in lists.owners],
+            "programs": list(lists.programs),
+            "logins": {name: page.logins[name] for name in lists.users if name in page.logins},
+            "hosts": hosts,
+        }
+    )
+
+
 def _host(host: HostView, lists: _Lists, *, tells_names: bool) -> list[Any]:
-    return [
-        *host_row(host),
-        [_gpu(card, lists, tells_names) for card in host.cards],
-        *([host.room.slurm] if host.room.slurm else []),
-    ]
+    gpus = [_gpu(card, lists, tells_names) for card in host.cards]
+    facts = [[fact.label, fact.value] for fact in host.facts]
+    return trimmed(host_row(host)._replace(gpus=gpus, facts=facts))
 
 
-def kind_number(card: Card) -> int:
-    return ALLOCATED if card.is_allocated else KINDS[card.kind]
+def host_row(host: HostView) -> HostColumns:
+    """Without its GPUs and facts."""
+    room = host.room
+    return HostColumns(
+        anchor=host.anchor,
+        name=host.full_name,
+        group=host.group or "",
+        note=host.note or "",
+        notice=_notice(host.notice) if host.notice else 0,
+        port=room.ssh_port,
+        load=room.load_per_cpu,
+        ram=room.ram_free_mib,
+        against=room.against,
+        behind=room.behind_s,
+        faults=host.faults,
+        facts=[],
+        gpus=[],
+        slurm=room.slurm or 0,
+    )
 
 
-def host_row(host: HostView) -> list[Any]:
-    """Up to its GPUs."""
-    return [
-        host.anchor,
-        host.full_name,
-        host.group or "",
-        host.note or "",
-        f"{host.notice.kind} {host.notice.word} {host.notice.status}".rstrip() if host.notice else "",
-        host.room.ssh_port,
-        host.room.load_per_cpu,
-        host.room.ram_free_mib,
-        host.room.against,
-        host.room.behind_s,
-    ]
+def _notice(notice: Notice) -> NoticeColumns:
+    return NoticeColumns(notice.kind, notice.word, notice.status, notice.reason)
 
 
-def _gpu(card: Card, lists: _Lists, tells_names: bool) -> list[Any]:
+def model_row(card: Card) -> ModelColumns:
+    return ModelColumns(card.model, card.tooltip.model, card.numbers.environment, card.numbers.vendor)
+
+
+def _gpu(card: Card, lists: _Lists, tells_names: bool) -> GpuColumns:
     numbers, tip = card.numbers, card.tooltip
     users = lists.users
-    return [
-        card.index,
-        kind_number(card),
-        lists.models[card.model, tip.model, numbers.environment],
-        short_number(numbers.utilization),
-        short_number(numbers.used_mib),
-        short_number(numbers.total_mib),
-        [users[name] for name in numbers.owners] if tells_names else len(numbers.owners),
-        0 if len(tip.processes) == 1 else numbers.runtime_s,
-        short_number(numbers.temperature_c),
-        short_number(numbers.power_w),
-        int(numbers.is_offered),
-        numbers.device or 0,
-        _detail(tip, lists, will_be_offered=numbers.ends_at is not None),
-    ]
+    return GpuColumns(
+        index=card.index,
+        kind=card.state.number,
+        model=lists.models[model_row(card)],
+        utilization=short_number(numbers.utilization),
+        used=short_number(numbers.used_mib),
+        total=short_number(numbers.total_mib),
+        users=[users[name] for name in numbers.owners] if tells_names else len(numbers.owners),
+        runtime=0 if len(tip.processes) == 1 else numbers.runtime_s,
+        temperature=short_number(numbers.temperature_c),
+        power=short_number(numbers.power_w),
+        offered=int(numbers.is_offered),
+        device=numbers.device or 0,
+        since=card.since_s // 60 if card.since_s is not None else None,
+        detail=_detail(tip, lists, will_be_offered=numbers.ends_at is not None),
+    )
 
 
 def _detail(tip: Tooltip, lists: _Lists, *, will_be_offered: bool) -> list[Any]:
     owners, programs = lists.owners, lists.programs
     processes = [
         trimmed(
-            [p.pid, owners[p.user, p.is_name], programs[p.name], p.memory_mib, p.elapsed_s, p.job or 0,
-             int(p.is_gone), p.command_line or 0]
+            ProcessColumns(
+                pid=p.pid,
+                owner=owners[p.user, p.is_name],
+                program=programs[p.name],
+                mib=p.memory_mib,
+                elapsed=p.elapsed_s,
+                job=p.job or 0,
+                ended=int(p.is_gone),
+                line=p.command_line or 0,
+            )
         )
         for p in tip.processes
-    ]  # fmt: skip
-    users = [[owners[u.name, u.is_name], u.memory_mib, int(u.is_least), u.processes] for u in tip.users]
+    ]
+    users = [
+        UserColumns(owners[u.name, u.is_name], u.memory_mib, int(u.is_least), u.processes) for u in tip.users
+    ]
     return trimmed(
-        [
-            _packed(tip.uuid),
-            short_number(tip.fan_percent),
-            short_number(tip.power_limit_w),
-            short_number(tip.temperature_limit_c),
-            processes or 0,
-            tip.no_processes if tip.no_processes != NO_PROCESSES else 0,
-            [[fact.label, fact.value] for fact in tip.facts] or 0,
-            [[fault.word, fault.detail, fault.explanation, int(fault.is_fault)] for fault in tip.faults] or 0,
-            [tip.more_processes, tip.more_users, users] if tip.more_processes else 0,
-            trimmed([*tip.job, int(will_be_offered)]) if tip.job else 0,
-        ]
+        DetailColumns(
+            uuid=_packed(tip.uuid),
+            fan=short_number(tip.fan_percent),
+            limit=short_number(tip.power_limit_w),
+            slowdown=short_number(tip.temperature_limit_c),
+            processes=processes or 0,
+            sentence=tip.no_processes if tip.no_processes != NO_PROCESSES else 0,
+            facts=[[fact.label, fact.value] for fact in tip.facts] or 0,
+            faults=[FaultColumns(f.word, f.detail, f.explanation, int(f.is_fault)) for f in tip.faults] or 0,
+            more=MoreColumns(tip.more_processes, tip.more_users, users) if tip.more_processes else 0,
+            job=trimmed(JobColumns(*tip.job, offered=int(will_be_offered))) if tip.job else 0,
+        )
     )
 
 
@@ -161,10 +190,12 @@ def _packed(uuid: str | None) -> str | None:
     return "~" + b64encode(bytes.fromhex(uuid[4:].replace("-", ""))).decode()[:22]
 
 
-def trimmed(row: list[Any]) -> list[Any]:
-    while row and row[-1] in (0, None):
-        row.pop()
-    return row
+def trimmed(row: Iterable[Any]) -> list[Any]:
+    """Without what is empty at its end."""
+    values = list(row)
+    while values and values[-1] in (0, None):
+        values.pop()
+    return values
 
 
 def short_number(number: float | None) -> int | None:

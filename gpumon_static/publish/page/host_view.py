@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading, Machine, Status
-from gpumon_static.publish.page.cards import KIND_OF, build_boxes, build_cards
+from gpumon_static.publish.page.cards import build_boxes, build_cards
 from gpumon_static.publish.page.records import (
+    KIND_OF,
     PARTLY,
     WIDEST,
     Attention,
@@ -17,16 +18,18 @@ from gpumon_static.publish.page.records import (
     Fact,
     HostView,
     Kind,
+    LastCard,
+    LastCut,
     Meter,
     Moment,
     Notice,
     Room,
 )
 from gpumon_static.publish.page.words import memory_of, moment, percent, share
+from gpumon_static.states import State
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.offers import against_host, can_paste, load_per_cpu, ram_free_mib
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.state import State
 from gpumon_static.survey.totals import total
 from gpumon_static.text import clip, split_name
 from gpumon_static.times import duration
@@ -100,6 +103,7 @@ def build_host(host: SurveyedHost, anchor: str, frame: Frame) -> HostView:
         columns=min(len(boxes) or len(last_boxes), WIDEST) or NOTICE_COLUMNS,
         last_cards=last_cards,
         last_boxes=last_boxes,
+        unreachable=_unreachable(host, last_boxes),
     )
 
 
@@ -116,7 +120,7 @@ def _summary(host: SurveyedHost) -> str:
     return f"{sums.free} of {sums.gpus} free{sums.more_free}" if sums.gpus > 1 or sums.slices else ""
 
 
-def _software(reading: HostReading | None, usual_driver: str | None) -> tuple[str, ...]:
+def _software(reading: HostReading | None, usual_driver: str | None) -> tuple[Fact, ...]:
     if reading is None:
         return ()
     driver, cuda = (
@@ -124,8 +128,9 @@ def _software(reading: HostReading | None, usual_driver: str | None) -> tuple[st
         for version in (reading.driver_version, reading.cuda_version)
     )
     others = f" (others: {clip(usual_driver, VERSION_LETTERS)})" if usual_driver else ""
-    return tuple(
-        filter(None, (f"driver {driver}{others}" if driver else None, f"CUDA {cuda}" if cuda else None))
+    return (
+        *((Fact("driver", driver + others, is_odd=bool(others)),) if driver else ()),
+        *((Fact("CUDA", cuda),) if cuda else ()),
     )
 
 
@@ -158,7 +163,11 @@ def _meters(machine: Machine) -> tuple[Meter, ...]:
 
 def _memory_meter(label: str, used_mib: float | None, total_mib: float | None) -> Meter:
     filled = share(used_mib, total_mib)
-    return Meter(label, Bar(filled, memory_of(used_mib, total_mib)), is_full=(filled or 0) >= FULL_PERCENT)
+    return Meter(
+        label,
+        Bar(filled, memory_of(used_mib, total_mib, is_card=False)),
+        is_full=(filled or 0) >= FULL_PERCENT,
+    )
 
 
 def _room(host: SurveyedHost, latest: datetime | None) -> Room:
@@ -183,12 +192,17 @@ def _slurm(host: SurveyedHost) -> tuple[str, str] | None:
     return f"gpu:{node.kind}" if can_paste(node.kind) else "gpu", node.node or ""
 
 
+def _unreachable(host: SurveyedHost, last: Iterable[LastCard | LastCut]) -> tuple[str, ...]:
+    """The models of its GPUs as it described them last; without that, as many as the config has."""
+    if not host.has_failed or host.state:
+        return ()
+    return tuple(card.model for card in last) or ("",) * (host.config.gpus or 0)
+
+
 def _gpu_faults(anchor: str, host: str, gpus: Iterable[Gpu]) -> tuple[Attention, ...]:
-    """A line for each GPU with a fault: node03 GPU 5: ECC errors."""
-    found = ((gpu, fault_words(gpu)) for gpu in gpus)
-    return tuple(
-        Attention(anchor, host, f"GPU {gpu.index}: {', '.join(words)}") for gpu, words in found if words
-    )
+    """A line for each fault of a GPU: node03 GPU 5: ECC errors."""
+    found = ((gpu, word) for gpu in gpus for word in fault_words(gpu))
+    return tuple(Attention(anchor, host, f"GPU {gpu.index}: {word}") for gpu, word in found)
 
 
 def _notice(host: SurveyedHost, failing_for: str = "") -> Notice:

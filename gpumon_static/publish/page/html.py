@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from gpumon_static import __version__, resources
 from gpumon_static.errors import GpumonError
 from gpumon_static.publish.page.branding import Branding
 from gpumon_static.publish.page.data import page_data
+from gpumon_static.publish.page.words import LEGEND
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Page
@@ -34,12 +36,7 @@ STYLES = (
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
-SCRIPTS = (
-    "data.js address.js offers.js age.js places.js details.js tooltip.js dress.js cards.js sorting.js"
-    " search.js question.js filter.js parts.js strip.js table.js picker.js people.js visits.js theme.js"
-    " copy.js chart.js tiles.js history.js things.js gpu.js host.js user.js job.js supply.js events.js"
-    " refresh.js kiosk.js"
-).split()
+STATED = re.compile(r"// (takes|gives): (.*)")
 
 PAGE_TEMPLATES = re.compile(r"(base|gpumon/base|index|partials/.*)\.html\.j2\Z")
 OWN_STYLE, OWN_SCRIPT = "custom.css", "custom.js"
@@ -61,7 +58,7 @@ class PageTemplate:
         branding = branding or Branding()
         styles = [_files(STYLES), *_texts(branding.style), *_own(branding.templates, OWN_STYLE)]
         head_scripts = [_files(HEAD_SCRIPTS)]
-        scripts = [_files(SCRIPTS), *_own(branding.templates, OWN_SCRIPT)]
+        scripts = [_files(script_order()), *_own(branding.templates, OWN_SCRIPT)]
         policy = _policy(styles, [*head_scripts, *scripts])
         self._environment = _environment(branding.templates) if branding.templates else _our_environment()
         self._common = {
@@ -71,6 +68,7 @@ class PageTemplate:
             "scripts": scripts,
             "policy": policy,
             "version": __version__,
+            "legend": LEGEND,
             "build": _digest(policy),
         }
 
@@ -145,6 +143,31 @@ def _template_problem(error: TemplateError) -> str:
 def _files(names: Iterable[str]) -> Asset:
     folder = resources.find("assets")
     return _asset("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
+
+
+@cache
+def script_order() -> list[str]:
+    """All scripts of the body, each after those that give what it takes; else by name.
+
+    Each states both in the comment on top of it; assets/gpumon.js has the rule.
+    """
+    folder = resources.find("assets")
+    stated = {path.name: _stated(path) for path in folder.glob("*.js") if path.name not in HEAD_SCRIPTS}
+    givers = {name: file for file, of in stated.items() for name in of["gives"]}
+    after = {file: {givers[name] for name in of["takes"]} for file, of in stated.items()}
+    order: list[str] = ["gpumon.js"]
+    while len(order) < len(after):
+        ready = [file for file in sorted(after) if file not in order and after[file] <= {*order}]
+        if not ready:
+            raise GpumonError(f"these scripts take from each other: {', '.join({*after} - {*order})}")
+        order += ready
+    return order
+
+
+def _stated(path: Path) -> dict[str, list[str]]:
+    comment = takewhile(lambda line: line.startswith("//"), path.read_text(encoding="utf-8").splitlines())
+    found = {match[1]: match[2].split() for line in comment if (match := STATED.fullmatch(line))}
+    return {word: found.get(word, []) for word in ("takes", "gives")}
 
 
 def _texts(text: str | None) -> list[Asset]:

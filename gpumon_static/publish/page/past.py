@@ -1,6 +1,6 @@
 """What the history adds to a page: since when, the last day of each card, who holds without working.
 
-A ribbon is the last 24 hours in slots of a quarter of an hour, drawn by assets/ribbons.js: tall where the GPU
+A ribbon is the last 24 hours in slots of a quarter of an hour, drawn by assets/dress.js: tall where the GPU
 was busy, half as tall where it was held idle, low where it was free, dotted where its host did not answer,
 nothing where there was no run. So it is read without colours as well. past_data.py has the numbers of charts.
 """
@@ -16,23 +16,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpumon_static.publish.page.records import Bar, Card, Holder, IdleRow, Kind, LastCard, LastCut, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
-from gpumon_static.store.history.observed import BUSY, DOWN, FREE, HELD, UNKNOWN
-from gpumon_static.store.history.past.last_day import Spans
-from gpumon_static.store.history.past.timelines import GpuPast, Past
+from gpumon_static.states import READ, State
+from gpumon_static.store.history.last_day import Spans
+from gpumon_static.store.history.past import GpuPast, Past
+from gpumon_static.store.pseudonyms import pseudonym
 from gpumon_static.survey.jobs import since_words
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import USER_LETTERS
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.pseudonyms import pseudonym
 from gpumon_static.text import clip, count, natural_key
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WORDS = {FREE: "free", BUSY: "busy", HELD: "held idle", UNKNOWN: "unknown", DOWN: "unknown"}
-STATE_LETTERS = {BUSY: "b", HELD: "h", FREE: "f", UNKNOWN: "u", DOWN: "u"}
-KINDS = {Kind.FREE: FREE, Kind.BUSY: BUSY, Kind.HELD: HELD}
+_WORDS: dict[str, str] = {state: state.word for state in READ}
+STATE_LETTERS: dict[str, str] = {
+    State.BUSY: "b", State.HELD: "h", State.FREE: "f", State.UNKNOWN: "u", State.DOWN: "u",
+}  # fmt: skip
+"""In a ribbon. Of a host that is down, the state of a GPU is not known."""
 
 Who = Callable[[str], str]
 
@@ -57,6 +59,7 @@ class CardPast(NamedTuple):
     holder: Holder
     since: Since | None = None
     ribbon: str = ""
+    since_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,32 +75,33 @@ class PastView:
             hosts.setdefault(host, {})[index] = gpu
         return hosts
 
-    def of_card(self, host: str, index: str, kind: Kind, holder: Holder) -> CardPast:
+    def of_card(self, host: str, index: str, state: State, holder: Holder) -> CardPast:
         """`holder`: without the past; one that only says that it is unused says for how long."""
         gpu = self.past.gpus.get((host, index))
         if gpu is None:
             return CardPast(holder)
-        since, ribbon = self._since(kind, gpu), self.ribbon(gpu.spans)
+        since, ribbon = self._since(state, gpu), self.ribbon(gpu.spans)
+        since_s = self.past.now - self._start(gpu) if since else None
         if since and holder.is_unused:
-            return CardPast(holder._replace(text=since.text, runtime=""), None, ribbon)
-        return CardPast(holder, since, ribbon)
+            return CardPast(holder._replace(text=since.text, runtime=""), None, ribbon, since_s)
+        return CardPast(holder, since, ribbon, since_s)
 
-    def _since(self, kind: Kind, gpu: GpuPast) -> Since | None:
+    def _since(self, state: State, gpu: GpuPast) -> Since | None:
         """Nothing where the page's data and the history do not agree."""
-        if KINDS.get(kind) != gpu.state:
+        if state is State.UNKNOWN or state != gpu.state:
             return None
-        if kind is Kind.FREE:
-            return Since(f"free for {duration(self._so_for(gpu))}")
-        if kind is Kind.HELD:
-            return Since(f"idle {duration(self._so_for(gpu))}")
-        return _clock(gpu.taken_since or gpu.since, self.past.now)
+        start = self._start(gpu)
+        if state is State.FREE:
+            return Since(f"free for {duration(self.past.now - start)}")
+        if state is State.HELD:
+            return Since(f"idle {duration(self.past.now - start)}")
+        return _clock(start, self.past.now)
 
-    def _so_for(self, gpu: GpuPast) -> int:
-        """Seconds in its state; of one that was handed over while idle, no longer than its users have it."""
-        since = gpu.since
-        if gpu.state == HELD and gpu.taken_since is not None:
-            since = max(since, gpu.taken_since)
-        return self.past.now - since
+    def _start(self, gpu: GpuPast) -> int:
+        """Of its state; of one that was handed over while idle, no earlier than its users have it."""
+        if gpu.state == State.HELD and gpu.taken_since is not None:
+            return max(gpu.since, gpu.taken_since)
+        return (gpu.taken_since or gpu.since) if gpu.state == State.BUSY else gpu.since
 
     def ribbon(self, spans: Spans) -> str:
         """Runs of slots, from the oldest on; a space where there was no run."""
@@ -143,7 +147,7 @@ class PastView:
         return LastCard(
             index=index,
             model=f"{gpu.profile} {short_model(gpu.model)}".lstrip(),
-            word=f"was {WORDS.get(gpu.state, 'unknown')}",
+            word=f"was {_WORDS.get(gpu.state, State.UNKNOWN.word)}",
             utilization=Bar(share(gpu.utilization, 100), percent(gpu.utilization)),
             memory=Bar(share(gpu.memory, gpu.memory_total), memory_of(gpu.memory, gpu.memory_total)),
             holder=self.people(gpu.users),
@@ -162,21 +166,22 @@ class PastView:
         rows: list[tuple[int, IdleRow]] = []
         for host, anchor, card in cards:
             gpu = self.past.gpus.get((host, card.index))
-            if gpu is None or card.kind is not Kind.HELD or gpu.state != HELD:
+            if gpu is None or card.kind is not Kind.HELD or gpu.state != State.HELD:
                 continue
-            idle_s = self._so_for(gpu)
+            idle_s = self.past.now - self._start(gpu)
             if idle_s >= self.idle_after:
                 rows.append((idle_s, self._idle_row(host, anchor, card, gpu, idle_s)))
         return tuple(row for _, row in sorted(rows, key=lambda pair: -pair[0]))
 
     def _idle_row(self, host: str, anchor: str, card: Card, gpu: GpuPast, idle_s: int) -> IdleRow:
-        held = str(memory(gpu.memory))
+        held = str(memory(gpu.memory, gpu.memory_total))
         message = None
         if self.who is not None and any(gpu.users):
             message = (
-                f"Hi {self.people(gpu.users)}, your process on {host} GPU {card.index} ({card.model}) has"
-                f" held {held} of memory for {duration(idle_s)} without using the GPU. If you no longer need"
-                " it, could you please stop it, so that others can run there? Thank you!"
+                f"Hi {self.people(gpu.users)}, your process on {host} GPU {card.index} ({card.model}) holds"
+                f" {held} of memory, and the GPU was {self._idle_looks(gpu, idle_s)}. Work between two looks"
+                " is not seen. If you no longer need it, could you please stop it, so that others can run"
+                " there? Thank you!"
             )
         return IdleRow(
             host=host,
@@ -186,10 +191,17 @@ class PastView:
             holder=self.people(gpu.users),
             memory=held,
             idle=duration(idle_s),
+            looks=self._idle_looks(gpu, idle_s),
             idle_s=idle_s,
             message=message,
             users=tuple((self.who(user), bool(user)) for user in gpu.users) if self.who else (),
         )
+
+    def _idle_looks(self, gpu: GpuPast, idle_s: int) -> str:
+        """What was seen: idle at each of 720 looks since Sun 25 Oct 01:10 CET."""
+        since = datetime.fromtimestamp(self.past.now - idle_s, UTC).astimezone()
+        number = f"each of {gpu.looks:,} looks" if gpu.looks and gpu.looks > 1 else "each look"
+        return f"idle at {number} since {since:%a} {since.day} {since:%b %H:%M %Z}"
 
 
 @lru_cache(maxsize=4096)

@@ -4,33 +4,31 @@ Drawn in the browser and not here, because most of it is looked at only when ask
 line for each host, four small charts for each GPU. As SVG that would be many times the bytes. Series are
 texts of one letter per point: 64 levels from nothing to `top`, a space where nothing is known.
 
-    {"step": {"24h": 900, ...}, "count": {"24h": 96, ...},
+    {"columns": ..., "step": {"24h": 900, ...}, "count": {"24h": 96, ...},
      "first": {"24h": 1763, ...},                                   the number of its point since 1970
-     "cluster": {"24h": [UTILIZATION, MEMORY], ...},
-     "hosts": [[name, {"24h": [UTILIZATION, MEMORY], ...}], ...],
-     "models": [[name, GPUs, {"24h": FREE, ...}, WEEK], ...],       WEEK: 168 letters from Monday 0:00 UTC on
-     "hour": 490123, "users": [...],
-     "gpus": [[[UTILIZATION, MEMORY, TEMPERATURE, POWER, top W (0: its limit), BANDS] or 0, ...], ...]}
+     "cluster": {"24h": LEVELS, ...}, "hosts": [HOST, ...], "models": [MODEL, ...],
+     "zone": 60, "hour": 490123, "users": [...], "gpus": [[GPU or 0, ...], ...]}
 
-`gpus` has a list for each host, in the order of the other JSON block. A series that begins with a long gap
-has it as a number: "80~ABC" is 80 points of nothing, then three. BANDS is [slot, user, slot, user, ...]: from
-that quarter of an hour on; -1 is no user, or not known.
+Rows are arrays; `columns` has their names, which are the fields of the classes below. `gpus` has a list for
+each host, in the order of the other JSON block. A series that begins with a long gap has it as a number:
+"80~ABC" is 80 points of nothing, then three. `zone`: minutes east of UTC, of the hours of the week.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpumon_static.publish.page.data import ESCAPES, short_number
-from gpumon_static.store.history.observed import TAKEN
-from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
-from gpumon_static.store.history.past.pools import RANGES, WEEK_HOURS, WIDTH, PointColumn, Pool
-from gpumon_static.store.history.past.timelines import GpuPast, Past
+from gpumon_static.publish.page.columns import Rows, columns_of
+from gpumon_static.publish.page.data import as_json, short_number
+from gpumon_static.states import TAKEN
+from gpumon_static.store.history.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
+from gpumon_static.store.history.past import GpuPast, Past
+from gpumon_static.store.history.pools import RANGES, WEEK_HOURS, WIDTH, PointColumn, Pool
 from gpumon_static.survey.names import short_model
 from gpumon_static.text import natural_key
 
@@ -46,8 +44,51 @@ LONG_GAP = 4
 MOST_OWNERS = 3
 
 Series = Sequence[float | None]
-Levels = dict[str, list[str]]
-"""By range: utilization and memory, as letters."""
+
+
+class PastLevels(NamedTuple):
+    """Letters."""
+
+    utilization: str
+    memory: str
+
+
+Levels = dict[str, PastLevels]
+"""By range."""
+
+
+class PastHost(NamedTuple):
+    name: str
+    levels: Levels
+
+
+class PastModel(NamedTuple):
+    name: str
+    size: int
+    free: dict[str, str]
+    """By range."""
+    week: str
+    """168 letters from Monday 0:00 on, by the collector's clock."""
+
+
+class PastGpu(NamedTuple):
+    """The last 24 hours."""
+
+    utilization: str
+    memory: str
+    temperature: str
+    power: str
+    top: int
+    """The scale of the power, W; 0: its limit."""
+    bands: list[int]
+    """[slot, user, slot, user, ...]: from that quarter of an hour on; -1 is no user, or not known."""
+    spent: list[int]
+    """Minutes: busy, held idle, free."""
+    peaks: list[int | None]
+    """The largest single readings: utilization and memory in percent, temperature, power."""
+
+
+ROWS: Rows = {"levels": PastLevels, "host": PastHost, "model": PastModel, "gpu": PastGpu}
 
 
 def past_data(view: PastView, hosts: Iterable[HostView], levels: Levels, models: Iterable[ModelPast]) -> str:
@@ -62,26 +103,34 @@ def past_data(view: PastView, hosts: Iterable[HostView], levels: Levels, models:
     for pool in whole_pools(past, {host.full_name for host in shown}) if shown else ():
         by_host[pool.host].append(pool)
     data: dict[str, Any] = {
+        "columns": columns_of(ROWS),
         "step": {name: grid.step for name, grid in past.grids.items()},
         "count": {name: grid.points for name, grid in past.grids.items()},
         "first": {name: grid.first(past.now) for name, grid in past.grids.items()},
         "cluster": levels,
-        "hosts": [[host.name, past_levels(view, by_host[host.full_name], COARSE)] for host in shown],
+        "hosts": [PastHost(host.name, past_levels(view, by_host[host.full_name], COARSE)) for host in shown],
         "models": [
-            [
+            PastModel(
                 m.name,
                 m.size,
                 {name: letters(m.free[name], m.size) for name in RANGES},
                 letters(m.week, m.size),
-            ]
+            )
             for m in models
         ],
+        "zone": zone_offset(past.now),
         "hour": first_hour(past.now),
         "slot": first_slot(past.now),
         "gpus": _gpus(view, shown, users),
         "users": list(users),
     }
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
+    return as_json(data)
+
+
+def zone_offset(now: int) -> int:
+    """Minutes by which the collector is east of UTC."""
+    offset = datetime.fromtimestamp(now).astimezone().utcoffset()
+    return int(offset.total_seconds() // 60) if offset else 0
 
 
 def whole_pools(past: Past, hosts: set[str] | None) -> list[Pool]:
@@ -136,14 +185,14 @@ def past_levels(view: PastView, pools: Sequence[Pool], levels: str = LEVELS) -> 
             sums[PointColumn.UTILIZATION_N :: WIDTH],
         )
         used, total = sums[PointColumn.MEMORY_SUM :: WIDTH], sums[PointColumn.MEMORY_TOTAL :: WIDTH]
-        found[name] = [
+        found[name] = PastLevels(
             letters(
                 [w / m if m else None for w, m in zip(worked, measured, strict=True)], 100, levels, before
             ),
             letters(
                 [100 * u / t if t else None for u, t in zip(used, total, strict=True)], 100, levels, before
             ),
-        ]
+        )
     return found
 
 
@@ -193,12 +242,13 @@ def _week(past: Past, pools: list[Pool], size: int) -> Series:
     return [free / known * size if known else None for free, known in both]
 
 
-def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> list[list[Any]]:
-    def of_card(host: HostView, card: Card) -> list[Any] | int:
+def _gpus(view: PastView, hosts: Iterable[HostView], users: dict[str, int]) -> list[list[PastGpu | int]]:
+    def of_card(host: HostView, card: Card) -> PastGpu | int:
         gpu = view.past.gpus.get((host.full_name, card.index))
         if gpu is None or gpu.day is None:
             return 0
-        return [*_day(gpu.day, card.tooltip.power_limit_w), _bands(view, gpu, users)]
+        day = _day(gpu.day, card.tooltip.power_limit_w)
+        return day._replace(bands=_bands(view, gpu, users), spent=gpu.spans.minutes())
 
     return [[of_card(host, card) for card in host.cards] for host in hosts]
 
@@ -218,7 +268,7 @@ class _PowerLetters(dict[int, str]):
 _power_letters = lru_cache(maxsize=256)(_PowerLetters)
 
 
-def _day(day: LastDay, limit_w: float | None) -> list[Any]:
+def _day(day: LastDay, limit_w: float | None) -> PastGpu:
     watts = day.power
     limit = short_number(limit_w) or 0
     # Where nothing is not known, which would be more than any limit, that is one look.
@@ -226,14 +276,17 @@ def _day(day: LastDay, limit_w: float | None) -> list[Any]:
     if most_w > limit:
         most_w = max((value for value in watts if value != NO_WATTS), default=0)
     top_w = 0 if most_w <= limit else most_w
-    return [
-        percent_letters(day.utilization, COARSE),
-        percent_letters(day.memory, COARSE),
+    return PastGpu(
+        utilization=percent_letters(day.utilization, COARSE),
+        memory=percent_letters(day.memory, COARSE),
         # From 0 to 100 degrees.
-        percent_letters(day.temperature, COARSE),
-        _in_short("".join(map(_power_letters(top_w or limit).__getitem__, watts))),
-        top_w,
-    ]
+        temperature=percent_letters(day.temperature, COARSE),
+        power=_in_short("".join(map(_power_letters(top_w or limit).__getitem__, watts))),
+        top=top_w,
+        bands=[],
+        spent=[],
+        peaks=[*day.most],
+    )
 
 
 def _bands(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[int]:

@@ -11,7 +11,8 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from gpumon_static.text import natural_key
+from gpumon_static.states import State
+from gpumon_static.text import in_gb, natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.thing_records import HealthView, JobRow, SupplyView
@@ -22,26 +23,30 @@ WIDEST = 8
 
 MOST_MARKS = 24
 """On the tile of a model; more are a bar."""
-MOST_NAMED_HOSTS = 150
+MOST_STRIP_LINES, STRIP_PX = 5, 1392
+"""Of the strip of hosts, in a window of 1440 pixels; longer, it has a block for each host."""
+NAME_PX, MARK_PX, GAP_PX = 7, 11, 22
+"""Of a letter of a host's name, of the mark of a GPU, and between hosts."""
 MOST_LAID_OUT = 40
 MOST_SLICES_ABREAST = 4
 """Seven is the most that a GPU can be cut into; where a host lists more, one scrolls to them."""
 
 
 class Kind(StrEnum):
-    """How a card looks: its colour, icon and border."""
+    """How a card looks: its colour, icon and border. The mark of a state, or of a host that was not asked."""
 
-    FREE = "free"
-    BUSY = "busy"
-    HELD = "held"
-    UNKNOWN = "unknown"
-    FAILED = "failed"
+    FREE = State.FREE.mark
+    BUSY = State.BUSY.mark
+    HELD = State.HELD.mark
+    UNKNOWN = State.UNKNOWN.mark
+    FAILED = State.DOWN.mark
     WAITING = "waiting"
 
 
+KIND_OF = {state: Kind(state.mark) for state in State}
+
 PARTLY = "partly"
 """The mark of a GPU that is cut, and of which some slices are free."""
-TAKEN_KINDS = (Kind.BUSY, Kind.HELD)
 
 
 def _abreast(slices: Sequence[object]) -> int:
@@ -80,7 +85,8 @@ class Bar(NamedTuple):
 class Fact(NamedTuple):
     label: str
     value: str
-    can_copy: bool = False
+    is_odd: bool = False
+    """Other hosts have another value, and it is worth a look."""
 
 
 class UserRow(NamedTuple):
@@ -92,10 +98,6 @@ class UserRow(NamedTuple):
     is_least: bool
     """Some do not."""
     processes: int
-
-    @property
-    def gigabytes(self) -> str:
-        return "" if self.memory_mib is None else f"{self.memory_mib / 1024:.1f} GB"
 
 
 class ProcessRow(NamedTuple):
@@ -176,6 +178,8 @@ class Numbers(NamedTuple):
     """What stands for it in `environment`, where that is not its index: the UUID of a slice."""
     environment: str
     """What chooses devices for a program, and differs by vendor: an assignment without its value."""
+    vendor: str
+    """As it writes itself."""
     is_offered: bool
     """Free, healthy, and something can be run on it."""
     ends_at: int | None = None
@@ -231,8 +235,8 @@ class Card:
     anchor: str
     index: str
     model: str
-    kind: Kind
-    word: str
+    state: State
+    """As users see it."""
     utilization: Bar
     memory: Bar
     holder: Holder
@@ -249,7 +253,17 @@ class Card:
     """By when its Slurm job ends at the latest; shown in the place of `since`."""
     profile: str = ""
     """Of a slice: 1g.10gb"""
+    since_s: int | None = None
+    """How long it has been in its state."""
     is_cut: ClassVar = False
+
+    @property
+    def kind(self) -> Kind:
+        return KIND_OF[self.state]
+
+    @property
+    def word(self) -> str:
+        return self.state.word
 
     @property
     def levels(self) -> str:
@@ -259,14 +273,14 @@ class Card:
     @property
     def who(self) -> str:
         """Beside the sign of its state: who has it, else the state itself."""
-        if self.kind in TAKEN_KINDS and not self.holder.is_nobody:
+        if self.state.is_taken and not self.holder.is_nobody:
             return f"{self.holder.text} {self.holder.more}".rstrip()
         return self.word
 
     @property
     def is_allocated(self) -> bool:
         """A Slurm job has it, and no process is seen."""
-        return self.word == "allocated"
+        return self.state is State.ALLOCATED
 
     @property
     def clock(self) -> tuple[str, str] | None:
@@ -280,7 +294,7 @@ class Card:
         """The last line: its state in words, and for how long or since when."""
         if self.ends:
             return f"{self.word}, {self.ends.text}" if self.is_allocated else self.ends.text
-        if self.kind not in TAKEN_KINDS or self.holder.is_nobody:
+        if not self.state.is_taken or self.holder.is_nobody:
             return self.since.text if self.since else self.holder.text
         if self.since:
             return f"busy {self.since.text}" if self.since.iso else self.since.text
@@ -291,7 +305,11 @@ class Card:
         """Users and memory, for readers without JavaScript; of one user the card itself has both."""
         if len(self.tooltip.users) < 2:
             return ""
-        users = ", ".join(f"{user.name} {user.gigabytes}" for user in self.tooltip.users)
+        total = self.numbers.total_mib
+        users = ", ".join(
+            user.name if user.memory_mib is None else f"{user.name} {in_gb(user.memory_mib, total):.1f} GB"
+            for user in self.tooltip.users
+        )
         return f"{users} + {self.tooltip.more_users} more" if self.tooltip.more_users else users
 
 
@@ -367,7 +385,7 @@ class HostView:
     note: str | None
     summary: str
     """2 of 8 free"""
-    software: tuple[str, ...]
+    software: tuple[Fact, ...]
     machine: tuple[Fact, ...]
     meters: tuple[Meter, ...]
     room: Room
@@ -393,15 +411,19 @@ class HostView:
     kinds: tuple[Kind, ...] = ()
     marks: tuple[str, ...] = ()
     """One for each GPU, on the strip."""
+    unreachable: tuple[str, ...] = ()
+    """Of a host that does not answer: the model of each GPU that it has, empty where that is not known."""
+
+    @property
+    def facts(self) -> list[Fact]:
+        """Of its panel, and for the search: driver 550.90, CUDA 12.4, CPUs 64, RAM 120 / 512 GB."""
+        meters = (Fact(meter.label, str(meter.bar.quantity)) for meter in self.meters)
+        return [*self.software, *self.machine, *meters]
 
     @property
     def about(self) -> str:
-        """3 of 8 free · vision · driver 550.90 · CUDA 12.4"""
-        facts = (
-            f"{fact.value} {fact.label}" if fact.label == "CPUs" else f"{fact.label} {fact.value}"
-            for fact in self.machine
-        )
-        return " · ".join(filter(None, (self.summary, self.group, *self.software, *facts)))
+        """As own templates of 0.1.0 have it."""
+        return self.summary
 
     @property
     def in_short(self) -> str:
@@ -530,6 +552,8 @@ class IdleRow:
     idle_s: int
     message: str | None
     """A polite one, to copy."""
+    looks: str = ""
+    """idle at each of 720 looks since Sun 25 Oct 01:10 CET"""
     users: tuple[tuple[str, bool], ...] = ()
     """Who holds it, and whether that is the name of a user; empty where the page shows no names."""
 
@@ -559,6 +583,8 @@ class HistoryView:
     """The charts in words: range or model, sentence."""
     data: str
     """JSON for the browser, escaped for a script element."""
+    runs: str = ""
+    """Of the hours of users: how many runs there were, of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -567,6 +593,10 @@ class Headline:
     """Empty where there is nothing to count."""
     text: str
     hint: str
+    of: str = ""
+    """of 57 GPUs"""
+    more: str = ""
+    """+ 3 slices"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,6 +636,8 @@ class Page:
     interval_s: int
     stale_after_s: int
     history: HistoryView | None = None
+    no_history: str = ""
+    """Why there is none, where that is known."""
     jobs: tuple[JobRow, ...] = ()
     more_jobs: int = 0
     supply: SupplyView | None = None
@@ -632,8 +664,11 @@ class Page:
 
     @property
     def is_crowd(self) -> bool:
-        """Too many hosts for a name and marks each on the strip."""
-        return len(self.hosts) > MOST_NAMED_HOSTS
+        """The strip would take too many lines with a name and marks for each host."""
+        wide = sum(
+            NAME_PX * len(host.name) + MARK_PX * (len(host.marks) or 1) + GAP_PX for host in self.hosts
+        )
+        return wide > MOST_STRIP_LINES * STRIP_PX
 
     @property
     def strip(self) -> list[tuple[str, list[HostView]]]:
@@ -647,4 +682,11 @@ class Page:
     def worries(self) -> int:
         """What needs attention: each host that is down, each fault, and all that is held idle as one."""
         idle = bool(self.history and self.history.idle)
-        return len(self.attention) + len(self.more_attention) + idle
+        return (self.health.listed if self.health else 0) + idle
+
+    @property
+    def was_title(self) -> str:
+        """Of the tab, once the data is stale."""
+        head = self.headline
+        said = f"{head.number} {head.of} were free{head.more}" if head.of else head.text
+        return f"{said} – {self.title}"

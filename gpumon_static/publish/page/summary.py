@@ -6,11 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpumon_static.publish.page.cards import KIND_OF
-from gpumon_static.publish.page.records import Bar, Headline, ModelCount, Quantity, StateCount
+from gpumon_static.publish.page.records import (
+    KIND_OF,
+    Bar,
+    Headline,
+    HostView,
+    Kind,
+    ModelCount,
+    Quantity,
+    StateCount,
+)
 from gpumon_static.publish.page.words import memory, share
+from gpumon_static.states import State
 from gpumon_static.survey.names import short_model, slice_model
-from gpumon_static.survey.state import State
 from gpumon_static.survey.totals import total
 from gpumon_static.text import count, natural_key
 
@@ -22,11 +30,13 @@ if TYPE_CHECKING:
     """Model, state, free memory in MiB."""
 
 
-def build_headline(survey: Survey) -> Headline:
+def build_headline(survey: Survey, views: Iterable[HostView]) -> Headline:
+    """Of all GPUs that there are: those of hosts that do not answer, too."""
     sums, hosts = total(survey.hosts), sum(host.state is None for host in survey.hosts)
     if sums.gpus:
-        text = f"of {count(sums.gpus, 'GPU')} free{sums.more_free}"
-        return Headline(str(sums.free), text, _failures(survey))
+        of = f"of {count(sums.gpus + _unreachable(views), 'GPU')}"
+        text = f"{of} free{sums.more_free}"
+        return Headline(str(sums.free), text, _failures(survey), of, sums.more_free)
     if not any(host.reading for host in survey.hosts):
         return Headline("", "No data yet", "No host has been asked so far: run gpumon-static fetch.")
     if not any(host.ok for host in survey.hosts):
@@ -35,8 +45,11 @@ def build_headline(survey: Survey) -> Headline:
     return Headline("", "No GPUs found", _failures(survey))
 
 
-def build_models(hosts: Iterable[SurveyedHost]) -> tuple[ModelCount, ...]:
-    """Whole GPUs by model, those with the most memory first, then slices by profile."""
+def build_models(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> tuple[ModelCount, ...]:
+    """Whole GPUs by model, those with the most memory first, then slices by profile.
+
+    Those of hosts that do not answer are part of the stock.
+    """
     largest: dict[str, float] = {}
     whole: list[_Counted] = []
     cut: list[_Counted] = []
@@ -46,14 +59,23 @@ def build_models(hosts: Iterable[SurveyedHost]) -> tuple[ModelCount, ...]:
             largest[model] = max(largest.get(model, 0), gpu.memory_total_mib or 0)
             whole.append((model, state, _free_mib(gpu)))
         cut += [(slice_model(p.mig, p.gpu), p.state, _free_mib(p.mig)) for p in host.places() if p.mig]
+    for view in views:
+        for model in filter(None, view.unreachable):
+            largest.setdefault(model, 0)
+            whole.append((model, State.UNKNOWN, 0))
     by_memory = sorted(largest, key=lambda model: (-largest[model], natural_key(model)))
     by_name = sorted({model for model, _, _ in cut}, key=natural_key)
     return (*_counts(by_memory, whole), *_counts(by_name, cut))
 
 
-def build_tallies(hosts: Sequence[SurveyedHost]) -> tuple[StateCount, ...]:
-    states = total(hosts).states
-    return tuple(StateCount(KIND_OF[state], states[state], state.value) for state in State if states[state])
+def build_tallies(hosts: Sequence[SurveyedHost], views: Iterable[HostView]) -> tuple[StateCount, ...]:
+    states, lost = total(hosts).states, _unreachable(views)
+    counts = [StateCount(KIND_OF[state], states[state], state.word) for state in State if states[state]]
+    return (*counts, *([StateCount(Kind.FAILED, lost, "unreachable")] if lost else []))
+
+
+def _unreachable(views: Iterable[HostView]) -> int:
+    return sum(len(view.unreachable) for view in views)
 
 
 def _free_mib(shown: Gpu | MigDevice) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpumon_static.command import Command
 from gpumon_static.publish.page.records import Quantity, Since
 from gpumon_static.text import DASH
 
@@ -55,6 +56,8 @@ class SupplyLine:
     verdict: str
     """One word, for its look."""
     words: str
+    held_long: str = ""
+    """Of the held time: in stretches of `idle_after` or longer; empty where that is not known."""
     allocated_idle: str = DASH
     """Of the time that Slurm reported on."""
     allocated_days: str = ""
@@ -100,6 +103,7 @@ class DownRow:
 @dataclass(frozen=True, slots=True)
 class FaultLine:
     host: str
+    """Or what concerns all of them: the collector, Slurm; then there is no anchor."""
     gpu: str
     """Its index; empty for the whole host."""
     anchor: str
@@ -108,7 +112,7 @@ class FaultLine:
     """What it means."""
     action: str
     """What to do about it."""
-    command: str = ""
+    command: Command | None = None
     """To paste, after the action."""
 
 
@@ -176,6 +180,9 @@ class HealthView:
     clocks: tuple[UpkeepRow, ...] = ()
     """That differ from the collector's."""
     probes: tuple[UpkeepRow, ...] = ()
+    acknowledged: tuple[UpkeepRow, ...] = ()
     """That are installed, and older than ours."""
     unread: int = 0
     """Hosts that no fetch has asked yet."""
+    listed: int = 0
+    """How many hosts that are down and faults there are: all of them, also where a table is cut."""

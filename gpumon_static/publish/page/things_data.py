@@ -1,34 +1,29 @@
 """What the browser opens hosts, users, jobs and events from: one JSON block, read by assets/things.js.
 
-    {"jobs": [[address, is an id, users, program, [[host, card, ...], ...], %, MiB, since s,
-               [[host, unused card, ...], ...], ends by s, partition, account], ...],
-     "given": [[user, GPUs, used, jobs, efficiency %], ...],                    by Slurm, now
-     "usage": [[user, [[GPU h, idle h, efficiency %], ...]], ...],             24 h, 7 d, 30 d
-     "used": {host: [[user, GPU h, idle h], ...]},                             30 d, most first
-     "kinds": ["host-down", ...], "events": [[at s, kind, host, what], ...],   newest first
-     "up": {host: [%, known %]},
-     "machine": {"step": {"24h": 900, ...}, "first": {...}, "count": {...},
-                 "hosts": {host: [top, [CPU, RAM, DISK, LOAD], ...]}}}         24 h, 7 d, 30 d
+    {"columns": ..., "jobs": [JOB, ...], "given": [...], "usage": [...], "events": [...],
+     "kinds": ["host-down", ...], "used": {host: [...]}, "up": {host: [...]},
+     "machine": {"step": {"24h": 900, ...}, "first": {...}, "count": {...}, "hosts": {host: [...]}}}
 
-Hosts are places in the page's list of hosts. Series are letters as in past_data.py; `top` is the scale of the
-load. With many hosts their points are further apart, so that all series together stay within `MOST_LETTERS`.
+Rows are arrays; `columns` has their names, which are the fields of the classes below. Hosts are places in
+the page's list of hosts. Series are letters as in past_data.py. With many hosts their points are further
+apart, so that all series together stay within `MOST_LETTERS`.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import isnan, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpumon_static.publish.page.data import ESCAPES
+from gpumon_static.publish.page.columns import Rows, columns_of
+from gpumon_static.publish.page.data import as_json, short_number
 from gpumon_static.publish.page.past_data import Series, letters
 from gpumon_static.publish.page.tabs.health import title_of
 from gpumon_static.publish.page.tooltips import ends_seconds
 from gpumon_static.store.history.machines import MACHINE_WIDTH, MachinePast
-from gpumon_static.store.history.past.pools import Grid
-from gpumon_static.store.history.past.timelines import MACHINE_RANGES
+from gpumon_static.store.history.past import MACHINE_RANGES
+from gpumon_static.store.history.pools import Grid
 from gpumon_static.survey.privacy import Tier
 
 if TYPE_CHECKING:
@@ -40,12 +35,88 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 MOST_LETTERS = 100_000
-MOST_JOBS = 1500
+MOST_JOBS = 1000
 MOST_USERS_OF_A_HOST = 6
 COARSER = (1, 2, 4, 6, 8, 12, 16, 24)
 """Points that become one."""
 LEAST_POINTS = 4
 """Of a range; fewer are no chart."""
+
+
+class ThingJob(NamedTuple):
+    address: str
+    is_id: int
+    users: tuple[str, ...]
+    program: str | None
+    places: list[list[Any]]
+    """[host, card, ...]"""
+    utilization: int | None
+    memory: int | None
+    """MiB"""
+    since: int | None
+    """Seconds since 1970, as `ends`."""
+    unused: list[list[Any]]
+    ends: int | None
+    partition: str | None
+    account: str | None
+
+
+class ThingGiven(NamedTuple):
+    """What Slurm has given to a user, now."""
+
+    user: str
+    gpus: int
+    used: int
+    jobs: int | None
+    efficiency: int | None
+
+
+class ThingUsage(NamedTuple):
+    user: str
+    ranges: tuple[tuple[float, float, int | None], ...]
+    """GPU h, of these idle, efficiency %: of 24 h, 7 d and 30 d."""
+
+
+class ThingUse(NamedTuple):
+    """Of a host, in 30 days; most first."""
+
+    user: str | int
+    """A number: so many others, together."""
+    hours: float
+    idle: float
+
+
+class ThingEvent(NamedTuple):
+    """The newest first."""
+
+    at: int
+    kind: int
+    host: int
+    what: str
+
+
+class ThingUp(NamedTuple):
+    answered: float | None
+    """Percent of the time known."""
+    known: int
+
+
+class ThingMachine(NamedTuple):
+    top: float
+    """The scale of the load."""
+    ranges: list[list[str]]
+    """CPU, RAM, disk and load: of 24 h, 7 d and 30 d."""
+
+
+ROWS: Rows = {
+    "job": ThingJob,
+    "given": ThingGiven,
+    "usage": ThingUsage,
+    "use": ThingUse,
+    "event": ThingEvent,
+    "up": ThingUp,
+    "machine": ThingMachine,
+}
 
 
 def things_data(
@@ -62,36 +133,37 @@ def things_data(
     places = {host.name: place for place, host in enumerate(survey.hosts)}
     kinds = list(dict.fromkeys(event.type for event in events))
     data: dict[str, Any] = {
+        "columns": columns_of(ROWS),
         "jobs": [_job(job, places) for job in jobs[:MOST_JOBS]],
         "given": _given(survey) if survey.tier is not Tier.COUNTS else [],
-        "usage": [[row.name, row.ranges] for row in usage],
+        "usage": [ThingUsage(row.name, row.ranges) for row in usage],
         "used": _used(of_hosts, places) if of_hosts and of_hosts.who else {},
         "kinds": kinds,
         "events": [
-            [int(e.at.timestamp()), kinds.index(e.type), places[e.host], title_of(e, survey.tier)]
+            ThingEvent(int(e.at.timestamp()), kinds.index(e.type), places[e.host], title_of(e, survey.tier))
             for e in events
         ],
         "up": _availability(of_hosts, places) if of_hosts else {},
         "machine": _machines(of_hosts, places) if of_hosts else None,
     }
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
+    return as_json(data)
 
 
-def _job(job: Job, places: dict[str, int]) -> list[Any]:
-    return [
-        job.address,
-        int(job.id is not None),
-        job.users,
-        job.program,
-        _by_host(job.places, places),
-        None if job.utilization is None else round(job.utilization),
-        None if job.memory_mib is None else round(job.memory_mib),
-        None if job.since is None else int(job.since.timestamp()),
-        _by_host(job.unused, places),
-        ends_seconds(job.ends_at),
-        job.partition,
-        job.account,
-    ]
+def _job(job: Job, places: dict[str, int]) -> ThingJob:
+    return ThingJob(
+        address=job.address,
+        is_id=int(job.id is not None),
+        users=job.users,
+        program=job.program,
+        places=_by_host(job.places, places),
+        utilization=short_number(job.utilization),
+        memory=short_number(job.memory_mib),
+        since=None if job.since is None else int(job.since.timestamp()),
+        unused=_by_host(job.unused, places),
+        ends=ends_seconds(job.ends_at),
+        partition=job.partition,
+        account=job.account,
+    )
 
 
 def _by_host(listed: Iterable[JobPlace], places: dict[str, int]) -> list[list[Any]]:
@@ -101,31 +173,41 @@ def _by_host(listed: Iterable[JobPlace], places: dict[str, int]) -> list[list[An
     return [[places[host], *there] for host, there in cards.items()]
 
 
-def _given(survey: Survey) -> list[list[Any]]:
+def _given(survey: Survey) -> list[ThingGiven]:
     return [
-        [who.name, of.gpus, of.used, of.jobs, None if of.efficiency is None else round(of.efficiency)]
+        ThingGiven(who.name, of.gpus, of.used, of.jobs, short_number(of.efficiency))
         for who, of in survey.given.items()
         if who.is_somebody
     ]
 
 
-def _used(past: PastView, places: dict[str, int]) -> dict[int, list[list[Any]]]:
-    found: dict[int, list[list[Any]]] = defaultdict(list)
+def _used(past: PastView, places: dict[str, int]) -> dict[int, list[ThingUse]]:
+    """Most hours first; what is left out is one row more, with a number in the place of a name."""
+    sums: dict[int, dict[str, list[float]]] = defaultdict(dict)
     for use in past.past.users.get("30d", ()):
         place = places.get(use.part or "")
-        if place is not None and past.who and len(found[place]) < MOST_USERS_OF_A_HOST:
-            found[place].append(
-                [past.who(use.user), round(use.total_s / HOUR, 1), round(use.held_s / HOUR, 1)]
-            )
-    return found
+        if place is not None and past.who and use.total_s:
+            row = sums[place].setdefault(past.who(use.user), [0.0, 0.0])
+            row[0], row[1] = row[0] + use.total_s, row[1] + use.held_s
+    return {place: _first_users(of_host) for place, of_host in sums.items()}
 
 
-def _availability(past: PastView, places: dict[str, int]) -> dict[int, list[float | None]]:
+def _first_users(sums: dict[str, list[float]]) -> list[ThingUse]:
+    rows = sorted(sums.items(), key=lambda row: (-row[1][0], row[0]))
+    most = MOST_USERS_OF_A_HOST if len(rows) > MOST_USERS_OF_A_HOST + 1 else len(rows)
+    rest = rows[most:]
+    listed: list[tuple[str | int, float, float]] = [(name, of[0], of[1]) for name, of in rows[:most]]
+    if rest:
+        listed.append((len(rest), sum(of[0] for _, of in rest), sum(of[1] for _, of in rest)))
+    return [ThingUse(name, round(all_s / HOUR, 1), round(held_s / HOUR, 1)) for name, all_s, held_s in listed]
+
+
+def _availability(past: PastView, places: dict[str, int]) -> dict[int, ThingUp]:
     return {
-        places[host]: [
+        places[host]: ThingUp(
             None if found.share is None else int(1000 * found.share) / 10,
             round(100 * found.coverage),
-        ]
+        )
         for host, found in past.past.availability.items()
         if host in places
     }
@@ -156,11 +238,11 @@ def _wider(grid: Grid, most: float) -> int:
     return next((number for number in COARSER if grid.wider(number).points <= most), COARSER[-1])
 
 
-def _machine(ranges: list[list[Series]]) -> list[Any]:
+def _machine(ranges: list[list[Series]]) -> ThingMachine:
     loads = [load for *_, series in ranges for load in series if load is not None]
     top = max(1.0, *loads) if loads else 1.0
     tops = (100, 100, 100, top)
-    return [round(top, 1), *([*map(letters, series, tops)] for series in ranges)]
+    return ThingMachine(round(top, 1), [[*map(letters, series, tops)] for series in ranges])
 
 
 def _series(of: MachinePast, host: str, first: int, coarser: int) -> list[Series]:

@@ -22,6 +22,9 @@ MOST_ROWS = 10
 SHARED = "shared with the CPU"
 TEXT_LETTERS = 96
 LINE_LETTERS = 200
+AT_WORK_PERCENT = 50
+SLOW_STATES = {f"P{number}" for number in range(5, 16)}
+"""Performance states in which no GPU of NVIDIA computes for long."""
 
 
 def build_tooltip(gpu: Gpu, cut: Slice | None, tier: Tier, busy: BusyConfig) -> Tooltip:
@@ -49,6 +52,8 @@ def build_tooltip(gpu: Gpu, cut: Slice | None, tier: Tier, busy: BusyConfig) -> 
             *_own_number(gpu),
             *_slice_facts(gpu, mig, tier),
             *_ghost_facts(gpu, cut, busy),
+            *_slow_facts(gpu),
+            *_serial(gpu),
         ),
         faults=_fault_rows(gpu) if gpu.faults else (),
         job=_job_fact(gpu, tier) if gpu.allocation.allocated is Allocated.YES else None,
@@ -127,9 +132,10 @@ def _slice_facts(gpu: Gpu, mig: MigDevice | None, tier: Tier) -> list[Fact]:
 def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
     """Memory that is in use by no process of any user."""
     unaccounted = ghost_mib(gpu, cut, busy)
-    gone = gone_mib((cut.mig if cut else gpu).processes)
-    facts = [Fact("Held by no process", str(memory(unaccounted)))] if unaccounted else []
-    facts += [Fact("Held by processes that ended", str(memory(gone)))] if gone else []
+    shown = cut.mig if cut else gpu
+    gone, total = gone_mib(shown.processes), shown.memory_total_mib
+    facts = [Fact("Held by no process", str(memory(unaccounted, total)))] if unaccounted else []
+    facts += [Fact("Held by processes that ended", str(memory(gone, total)))] if gone else []
     if cut and (more := len(cut.instance.slices) - 1):
         numbers = ", ".join(str(other.index) for other in islice(cut.beside(), MOST_ROWS))
         rest = f" + {more - MOST_ROWS} more" if more > MOST_ROWS else ""
@@ -137,6 +143,26 @@ def _ghost_facts(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> list[Fact]:
     if cut:
         facts.append(Fact("Utilization", "not reported per slice"))
     return facts
+
+
+def _slow_facts(gpu: Gpu) -> list[Fact]:
+    """What slows a GPU down that works: at rest, a low clock and a slow link are how it should be."""
+    if (gpu.utilization or 0) < AT_WORK_PERCENT:
+        return []
+    facts = []
+    if gpu.performance_state in SLOW_STATES:
+        at = f" at {gpu.clock_sm_mhz:.0f} MHz" if gpu.clock_sm_mhz is not None else ""
+        facts.append(Fact("Performance state", f"{gpu.performance_state}{at}"))
+    now, most = gpu.pcie_generation, gpu.pcie_generation_max
+    if now is not None and most is not None and now < most:
+        facts.append(Fact("PCIe", f"generation {now} of {most}"))
+    return facts
+
+
+def _serial(gpu: Gpu) -> list[Fact]:
+    """Of a GPU with a fault: a replacement is asked for with it."""
+    wanted = gpu.serial and rules.marked(gpu.faults)
+    return [Fact("Serial number", clip(gpu.serial or "", USER_LETTERS))] if wanted else []
 
 
 def _slurm_facts(gpu: Gpu) -> list[Fact]:

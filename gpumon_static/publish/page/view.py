@@ -24,6 +24,7 @@ from gpumon_static.publish.page.tabs.people import build_people
 from gpumon_static.publish.page.tabs.supply import build_supply
 from gpumon_static.publish.page.things_data import things_data
 from gpumon_static.publish.page.words import moment
+from gpumon_static.store.clock import EARLIEST_VALID
 from gpumon_static.survey.faults import usual_drivers
 from gpumon_static.survey.jobs import Jobs
 from gpumon_static.survey.privacy import Tier
@@ -34,7 +35,7 @@ from gpumon_static.text import clip
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config, PageConfig
-    from gpumon_static.store.history.past.timelines import Past
+    from gpumon_static.store.history.past import Past
     from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 MOST_ATTENTION = 8
@@ -110,7 +111,7 @@ def page_of(whole: Whole) -> Page:
         if history
         else None
     )
-    attention = (*slurm_attention(survey), *chain(*attention_of(views)))
+    attention = (*own_attention(survey), *chain(*attention_of(views)))
     return assembled(whole, views, jobs, shown_history, attention, things_of(whole, jobs, shown_history))
 
 
@@ -125,7 +126,7 @@ def assembled(
     """The page of these parts; the rest of it follows from the survey."""
     survey, config, history = whole.survey, whole.config, whole.history
     shown = [host.reading for host in survey.hosts if host.reading]
-    headline = build_headline(survey)
+    headline = build_headline(survey, views)
     now, latest = survey.made_at, survey.latest
     data_time = moment(latest, now, survey.stale_after_s) if latest else None
     tells_names = survey.tier is not Tier.COUNTS
@@ -134,8 +135,8 @@ def assembled(
         tab_title=f"{headline.number} {headline.text} – {survey.title}".lstrip(),
         headline=headline,
         data_time=data_time,
-        models=build_models(survey.hosts),
-        tallies=build_tallies(survey.hosts),
+        models=build_models(survey.hosts, views),
+        tallies=build_tallies(survey.hosts, views),
         attention=tuple(attention[:MOST_ATTENTION]),
         more_attention=tuple(attention[MOST_ATTENTION:]),
         hosts=tuple(views),
@@ -149,11 +150,14 @@ def assembled(
         interval_s=survey.interval_s,
         stale_after_s=survey.stale_after_s,
         history=shown_history,
+        no_history=f"The collector: {_no_date(now)}." if now < EARLIEST_VALID else "",
         jobs=build_jobs(jobs.all, now),
         more_jobs=max(0, len(jobs.all) - MOST_JOBS),
-        supply=build_supply(history, whole.spec.groups, now) if history and not whole.is_part else None,
+        supply=build_supply(history, whole.spec.groups, now, survey.clusters)
+        if history and not whole.is_part
+        else None,
         reports=tuple(sorted(whole.reports, reverse=True)),
-        health=build_health(survey, views, history, config.site.ignore_faults),
+        health=build_health(survey, views, history, config.site.ignore_faults, own_attention(survey)),
         things=things,
         demand=() if whole.is_part else (*idle_lines(survey), *demand_lines(survey.clusters, now)),
     )
@@ -165,12 +169,18 @@ def things_of(whole: Whole, jobs: Jobs, shown_history: HistoryView | None, *, ea
     return things_data(whole.survey, jobs.all, usage, events, whole.history, each=each)
 
 
-def slurm_attention(survey: Survey) -> Iterator[Attention]:
-    """A Slurm that did not answer: its facts are missing on all cards."""
+def own_attention(survey: Survey) -> Iterator[Attention]:
+    """What concerns all cards: a collector without a date, and a Slurm that did not answer."""
+    if survey.made_at < EARLIEST_VALID:
+        yield Attention("health", "Collector", _no_date(survey.made_at))
     for report in survey.clusters:
         told = report.error or report.status.value if not report.ok else report.note
         if told:
             yield Attention("health", report.name, clip(told, SHORT_FAULT_LETTERS))
+
+
+def _no_date(made_at: datetime) -> str:
+    return f"its clock is at {made_at:%Y-%m-%d}: no history is kept until it is set"
 
 
 def attention_of(views: Sequence[HostView]) -> tuple[list[Attention], list[Attention], list[Attention]]:

@@ -15,8 +15,8 @@ from gpumon_static.publish.page.view import (
     Whole,
     assembled,
     attention_of,
+    own_attention,
     page_of,
-    slurm_attention,
     things_of,
 )
 from gpumon_static.survey.totals import total
@@ -78,7 +78,7 @@ def overview(whole: Whole, parts: Sequence[Part], extracts: Sequence[Extract]) -
     views = [by_name[host.name] for host in survey.hosts]
     idle = sorted(chain(*(one.idle for one in extracts)), key=lambda row: -row.idle_s)
     shown = build_history(history, views, everything=not whole.spec.groups, idle=idle) if history else None
-    attention = (*slurm_attention(survey), *chain(*attention_of(views)))
+    attention = (*own_attention(survey), *chain(*attention_of(views)))
     page = assembled(whole, views, jobs, shown, attention, things_of(whole, jobs, shown, each=False))
     rows = tuple(_part_row(part, one) for part, one in zip(parts, extracts, strict=True))
     return replace(page, parts=rows, data=_data(whole, parts, extracts))

@@ -1,29 +1,24 @@
 """The overview's numbers for the browser: those of publish/page/data.py, with far less of each GPU.
 
-    {"models": [...], "parts": [[name, file], ...], "hosts": [HOST, ...], "users": [], ...}
-    HOST     as in data.py, with GPUS for the list of GPUs and 0 for no options of srun, then its part
-    GPUS     [kinds, models, MiB in all, [[place, used MiB, device or 0], ...] of those that are offered,
-              indexes, ends]
-    kinds    a digit for each GPU
-    models, MiB, ends   one for all, or a list with one for each; ends are seconds since 1970, or null
-    indexes  0 where they are 0, 1, 2, ...
+    {"columns": ..., "models": [...], "parts": [[name, file], ...], "hosts": [HOST, ...], "users": [], ...}
 
-What is empty at the end of GPUS is left out. assets/data.js reads it.
+A host is a row as in data.py, with a row of `GpusColumns` in the place of its GPUs.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpumon_static.publish.page.columns import ROWS, HostColumns, ModelColumns, columns_of
 from gpumon_static.publish.page.data import (
-    ESCAPES,
-    Model,
+    STATES,
+    VENDOR_WORDS,
     Places,
+    as_json,
     host_row,
-    kind_number,
+    model_row,
     short_number,
     trimmed,
 )
@@ -32,15 +27,37 @@ if TYPE_CHECKING:
     from gpumon_static.publish.page.records import HostView
 
 
+class GpusColumns(NamedTuple):
+    """All GPUs of a host. `models`, `totals` and `ends` are one for all, or a list with one for each."""
+
+    kinds: str
+    """A digit for each."""
+    models: Any
+    totals: Any
+    """MiB"""
+    offered: list[OfferedColumns] | int
+    indexes: list[str] | int
+    """0 where they are 0, 1, 2, ..."""
+    ends: Any
+    """Seconds since 1970, or null."""
+
+
+class OfferedColumns(NamedTuple):
+    """Of a GPU that is offered: its place among those of its host, MiB in use, and as in `GpuColumns`."""
+
+    place: int
+    used: int | None
+    device: str | int
+
+
 @dataclass(frozen=True, slots=True)
 class CompactHost:
-    row: list[Any]
+    row: HostColumns
     """Without its GPUs."""
-    slurm: tuple[str, str] | None
     kinds: str
-    models: tuple[Model, ...]
+    models: tuple[ModelColumns, ...]
     totals: Any
-    offered: list[list[Any]]
+    offered: list[OfferedColumns]
     indexes: list[str] | int
     ends: Any
 
@@ -52,12 +69,11 @@ def compact(host: HostView) -> CompactHost:
     indexes = [card.index for card in cards]
     return CompactHost(
         row=host_row(host),
-        slurm=host.room.slurm,
-        kinds="".join(str(kind_number(card)) for card in cards),
-        models=tuple((card.model, card.tooltip.model, card.numbers.environment) for card in cards),
+        kinds="".join(str(card.state.number) for card in cards),
+        models=tuple(map(model_row, cards)),
         totals=_alike([short_number(one.total_mib) for one in numbers]),
         offered=[
-            [place, short_number(one.used_mib), one.device or 0]
+            OfferedColumns(place, short_number(one.used_mib), one.device or 0)
             for place, one in enumerate(numbers)
             if one.is_offered
         ],
@@ -68,31 +84,34 @@ def compact(host: HostView) -> CompactHost:
 
 def overview_data(hosts: Iterable[tuple[CompactHost, int, int]], parts: Sequence[tuple[str, str]]) -> str:
     """Each host with its part and the seconds that the newest data of its part is behind that of all."""
-    models: Places[Model] = Places()
+    models: Places[ModelColumns] = Places()
     rows = []
     for host, part, behind_s in hosts:
-        *row, own_s = host.row
         gpus = trimmed(
-            [
-                host.kinds,
-                _alike([models[model] for model in host.models]) or 0,
-                host.totals or 0,
-                host.offered or 0,
-                host.indexes,
-                host.ends or 0,
-            ]
+            GpusColumns(
+                kinds=host.kinds,
+                models=_alike([models[model] for model in host.models]) or 0,
+                totals=host.totals or 0,
+                offered=host.offered or 0,
+                indexes=host.indexes,
+                ends=host.ends or 0,
+            )
         )
-        rows.append([*row, own_s + behind_s, gpus, host.slurm or 0, part])
-    data = {
-        "models": list(models),
-        "users": [],
-        "owners": [],
-        "programs": [],
-        "logins": {},
-        "parts": parts,
-        "hosts": rows,
-    }
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(ESCAPES)
+        rows.append(host.row._replace(behind=host.row.behind + behind_s, gpus=gpus, part=part))
+    return as_json(
+        {
+            "columns": columns_of(ROWS | {"gpus": GpusColumns, "offered": OfferedColumns}),
+            "states": STATES,
+            "vendors": VENDOR_WORDS,
+            "models": list(models),
+            "users": [],
+            "owners": [],
+            "programs": [],
+            "logins": {},
+            "parts": parts,
+            "hosts": rows,
+        }
+    )
 
 
 def _alike(values: list[Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpumon_static import rules
 from gpumon_static.publish.page.host_view import FULL_PERCENT
-from gpumon_static.publish.page.records import HostView, Kind
+from gpumon_static.publish.page.records import Attention, HostView, Kind
 from gpumon_static.publish.page.thing_records import (
     AvailabilityRow,
     DiskRow,
@@ -21,7 +21,7 @@ from gpumon_static.publish.page.thing_records import (
     UpkeepRow,
 )
 from gpumon_static.publish.page.words import memory_of, share
-from gpumon_static.survey.faults import outdated_probe, wrong_clock
+from gpumon_static.survey.faults import acknowledged_words, outdated_probe, wrong_clock
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.slurm.nodes import resume_command
@@ -44,16 +44,24 @@ REOPEN = "When it is ready again:"
 
 
 def build_health(
-    survey: Survey, views: Sequence[HostView], past: PastView | None, ignored: Sequence[str]
+    survey: Survey,
+    views: Sequence[HostView],
+    past: PastView | None,
+    ignored: Sequence[str],
+    own: Iterable[Attention] = (),
 ) -> HealthView:
+    """`own`: what concerns all hosts."""
     events = [event for event in shown_events(survey, past) if event.type != FREED]
     known = past.past.availability if past else {}
     there = [(host.name, known[host.name]) for host in survey.hosts if host.name in known]
     rows = sorted(map(_availability, there), key=lambda row: (row.percent is None, row.percent))
+    down = list(_down(views, past))
+    faults = [*_of_all(own), *_faults(survey.hosts, views)]
     not_always = [row for row in rows if row.percent is None or row.percent < 100]
     return HealthView(
-        down=tuple(_down(views, past))[:MOST_ROWS],
-        faults=tuple(_faults(survey.hosts, views))[:MOST_ROWS],
+        down=tuple(down[:MOST_ROWS]),
+        faults=tuple(faults[:MOST_ROWS]),
+        listed=len(down) + len(faults),
         drivers=() if "driver-differs" in ignored else tuple(_drivers(survey.hosts))[:MOST_ROWS],
         disks=tuple(_disks(survey.hosts))[:MOST_ROWS],
         events=tuple(_event(event, survey.tier) for event in events[:MOST_EVENTS_SHOWN]),
@@ -61,6 +69,11 @@ def build_health(
         availability=tuple(not_always[:MOST_ROWS]),
         always_up=len(rows) - len(not_always),
         clocks=tuple(_clocks(survey.hosts))[:MOST_ROWS],
+        acknowledged=tuple(
+            UpkeepRow(host.name, clip(words, TEXT_LETTERS))
+            for host in survey.hosts
+            for words in acknowledged_words(host)
+        )[:MOST_ROWS],
         probes=tuple(_probes(survey.hosts))[:MOST_ROWS],
         unread=sum(host.is_unread for host in survey.hosts),
     )
@@ -99,6 +112,10 @@ def _down(views: Iterable[HostView], past: PastView | None) -> Iterator[DownRow]
             yield DownRow(view.full_name, view.anchor, view.notice.status, view.notice.reason, down)
 
 
+def _of_all(own: Iterable[Attention]) -> Iterator[FaultLine]:
+    return (FaultLine(entry.host, "", "", entry.text, "", "") for entry in own)
+
+
 def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterator[FaultLine]:
     for host, view in zip(hosts, views, strict=True):
         # One that does not answer is listed as such.
@@ -121,7 +138,7 @@ def _faults(hosts: Iterable[SurveyedHost], views: Iterable[HostView]) -> Iterato
 
 def _closed(host: SurveyedHost, view: HostView) -> FaultLine:
     """Of a host on which Slurm starts no jobs."""
-    command = resume_command(host.reading.node) if host.reading else ""
+    command = resume_command(host.reading.node, host.config) if host.reading else None
     words, action = host.slurm_words or "", REOPEN if command else ""
     return FaultLine(host.name, "", view.anchor, words, "", action, command)
 
@@ -148,7 +165,7 @@ def _disks(hosts: Iterable[SurveyedHost]) -> list[DiskRow]:
         for disk in host.reading.machine.disks if host.ok and host.reading else ():
             filled = share(disk.used_mib, disk.total_mib)
             if filled is not None and filled >= FULL_PERCENT:
-                amount = str(memory_of(disk.used_mib, disk.total_mib))
+                amount = str(memory_of(disk.used_mib, disk.total_mib, is_card=False))
                 found.append(DiskRow(host.name, clip(disk.mount, 40), filled, amount))
     return sorted(found, key=lambda row: (-row.percent, natural_key(row.host)))
 

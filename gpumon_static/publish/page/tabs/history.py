@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.past_data import (
@@ -16,12 +17,12 @@ from gpumon_static.publish.page.past_data import (
     whole_pools,
 )
 from gpumon_static.publish.page.records import HistoryView, HostView, IdleRow, Quantity, UsageRow
-from gpumon_static.store.history.past.timelines import USER_RANGES
+from gpumon_static.store.history.past import USER_RANGES
 from gpumon_static.text import DASH
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
-    from gpumon_static.publish.page.past import PastView
+    from gpumon_static.publish.page.past import PastView, Who
     from gpumon_static.store.history.questions import UserUse
 
 HOUR = 3600
@@ -43,7 +44,8 @@ def build_history(
         idle=view.idle_rows(cards) if idle is None else tuple(idle),
         idle_after=duration(view.idle_after),
         usage=_usage(view, counted),
-        summaries=(*_summaries(levels), *_models_in_words(models)),
+        runs=_runs(view),
+        summaries=(*_summaries(levels), *_models_in_words(models, view.past.now)),
         data=past_data(view, hosts if idle is None else (), levels, models),
     )
 
@@ -51,23 +53,40 @@ def build_history(
 def _usage(view: PastView, names: set[str] | None) -> tuple[UsageRow, ...]:
     if view.who is None:
         return ()
-    by_range = {key: _by_user(uses, names) for key, uses in view.past.users.items()}
-    months = by_range["30d"]
+    by_range = {key: _by_user(uses, names, view.who) for key, uses in view.past.users.items()}
     rows = []
-    for user in months:
-        ranges = tuple(_range_use(by_range[key].get(user, (0.0,) * 4)) for key in USER_RANGES)
+    for user, is_name in by_range["30d"]:
+        ranges = tuple(_range_use(by_range[key].get((user, is_name), (0.0,) * 4)) for key in USER_RANGES)
         _, held, efficiency = ranges[-1]
         rows.append(
             UsageRow(
-                name=view.who(user),
+                name=user,
                 hours=(ranges[0][0], ranges[1][0], ranges[2][0]),
                 held=held,
                 efficiency=Quantity(DASH) if efficiency is None else Quantity(str(efficiency), "%"),
                 ranges=ranges,
-                is_name=bool(user),
+                is_name=is_name,
             )
         )
-    return tuple(sorted(rows, key=lambda row: (-row.hours[2], row.name))[:MOST_USERS])
+    rows.sort(key=lambda row: (-row.hours[2], row.name))
+    return (*rows[:MOST_USERS], *_others(rows[MOST_USERS:]))
+
+
+def _others(rows: Sequence[UsageRow]) -> Iterator[UsageRow]:
+    """What is left out, as one row."""
+    if rows:
+        day, week, month = (round(sum(row.hours[n] for row in rows), 1) for n in range(3))
+        held = round(sum(row.held for row in rows), 1)
+        name = f"and {len(rows)} more"
+        yield UsageRow(
+            name, (day, week, month), held, Quantity(DASH), ((day, held, None),) * 3, is_name=False
+        )
+
+
+def _runs(view: PastView) -> str:
+    """24 h: 288 of 288 runs; 7 days: ..."""
+    known = ((RANGE_WORDS[key], view.past.runs.get(key)) for key in USER_RANGES)
+    return "; ".join(f"{words}: {runs.words}" for words, runs in known if runs)
 
 
 def _range_use(sums: Sequence[float]) -> tuple[float, float, int | None]:
@@ -76,15 +95,19 @@ def _range_use(sums: Sequence[float]) -> tuple[float, float, int | None]:
     return hours, held, round(worked / measured) if measured else None
 
 
-def _by_user(uses: Iterable[UserUse], names: set[str] | None) -> dict[str, tuple[float, ...]]:
-    """Seconds busy and held, and for the efficiency percent times seconds, and those seconds."""
-    sums: dict[str, tuple[float, ...]] = defaultdict(lambda: (0.0, 0.0, 0.0, 0.0))
+def _by_user(
+    uses: Iterable[UserUse], names: set[str] | None, who: Who
+) -> dict[tuple[str, bool], tuple[float, ...]]:
+    """By shown name: seconds busy and held; percent times seconds, and those seconds.
+
+    Logins that share a name are one user, as everywhere on the page.
+    """
+    sums: dict[tuple[str, bool], tuple[float, ...]] = defaultdict(lambda: (0.0, 0.0, 0.0, 0.0))
     for use in uses:
         if names is None or use.part in names:
-            worked = 0.0 if use.efficiency is None else use.efficiency * use.total_s
-            measured = 0.0 if use.efficiency is None else use.total_s
-            added = (use.busy_s, use.held_s, worked, measured)
-            sums[use.user] = tuple(a + b for a, b in zip(sums[use.user], added, strict=True))
+            added = (use.busy_s, use.held_s, use.work_s, use.measured_s)
+            key = who(use.user), bool(use.user)
+            sums[key] = tuple(a + b for a, b in zip(sums[key], added, strict=True))
     return sums
 
 
@@ -100,8 +123,9 @@ def _summaries(levels: Levels) -> tuple[tuple[str, str], ...]:
     return tuple(told)
 
 
-def _models_in_words(models: Iterable[ModelPast]) -> Iterator[tuple[str, str]]:
+def _models_in_words(models: Iterable[ModelPast], now: int) -> Iterator[tuple[str, str]]:
     """What their charts and the week say, for who cannot see them."""
+    zone = datetime.fromtimestamp(now).astimezone().tzname() or "UTC"
     for model in models:
         means = {key: _mean(values) for key, values in model.free.items()}
         told = ", ".join(
@@ -111,16 +135,16 @@ def _models_in_words(models: Iterable[ModelPast]) -> Iterator[tuple[str, str]]:
         known = {hour: mean for hour, mean in enumerate(by_hour) if mean is not None}
         if not told or not known:
             continue
-        yield model.name, f"of {model.size}, free on average: {told}; {_habit(known, model.size)}."
+        yield model.name, f"of {model.size}, free on average: {told}; {_habit(known, model.size, zone)}."
 
 
-def _habit(by_hour: Mapping[int, float], size: int) -> str:
+def _habit(by_hour: Mapping[int, float], size: int, zone: str) -> str:
     """When of the day most and fewest are free, where that makes a difference; as in assets/history.js."""
     most, fewest = max(by_hour, key=by_hour.__getitem__), min(by_hour, key=by_hour.__getitem__)
     if by_hour[most] - by_hour[fewest] < max(0.5, 0.05 * size):
         return "at any time of day about the same"
     hours = {"most": most, "fewest": fewest}
-    told = (f"{word} around {hour:02}:00 UTC ({by_hour[hour]:.1f})" for word, hour in hours.items())
+    told = (f"{word} around {hour:02}:00 {zone} ({by_hour[hour]:.1f})" for word, hour in hours.items())
     return f"by the time of day {', '.join(told)}"
 
 

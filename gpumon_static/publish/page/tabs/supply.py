@@ -7,16 +7,26 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.thing_records import SupplyLine, SupplyTable, SupplyView
-from gpumon_static.store.history.past.timelines import SUPPLY_DAYS
-from gpumon_static.survey.supply import SupplyRow, SupplyVerdict, hour_words, supply_rows, with_names
+from gpumon_static.store.history.past import SUPPLY_DAYS
+from gpumon_static.survey.supply import (
+    SupplyRow,
+    SupplyVerdict,
+    hour_words,
+    supply_rows,
+    with_names,
+    with_queue,
+)
 from gpumon_static.text import DASH, clip, count
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.past import PastView
     from gpumon_static.store.history.supply import SupplyAnswer
+    from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 DAY = 86400
 MOST_LINES = 60
+MOST_UNSURE = 20
+"""Of these: models with too little data. A host may have made them up."""
 MODEL_LETTERS = 40
 MOST_NAMED = 2
 LABELS = {"7d": "7 d", "30d": "30 d", "90d": "90 d", "1y": "1 y"}
@@ -29,16 +39,18 @@ LOOKS = {
 }
 
 
-def build_supply(view: PastView, groups: Sequence[str], now: datetime) -> SupplyView | None:
-    """`groups`: of a page that shows these only; it has no sums over all hosts."""
+def build_supply(
+    view: PastView, groups: Sequence[str], now: datetime, clusters: Sequence[ClusterReport] = ()
+) -> SupplyView | None:
+    """`groups`: of a page that shows these only; it has no sums over all hosts. `clusters`: their queues."""
     tables = []
     for key, answers in view.past.supply.items():
-        whole = [] if groups else _rows(view, answers[0])
+        whole = [] if groups else with_queue(_rows(view, answers[0]), clusters, now)
         by_group = [row for answer in answers[1:] for row in _rows(view, answer)]
         if groups:
             by_group = [row for row in by_group if row.group in groups]
         if whole or by_group:
-            tables.append(_table(key, answers[0], whole, by_group))
+            tables.append(_table(view, key, answers[0], whole, by_group))
     here = now.astimezone()
     offset = here.utcoffset()
     minutes = int(offset.total_seconds() // 60) if offset else 0
@@ -49,21 +61,32 @@ def _rows(view: PastView, answer: SupplyAnswer) -> list[SupplyRow]:
     return with_names(supply_rows(answer), view.who)
 
 
-def _table(key: str, answer: SupplyAnswer, rows: list[SupplyRow], by_group: list[SupplyRow]) -> SupplyTable:
+def _table(
+    view: PastView, key: str, answer: SupplyAnswer, rows: list[SupplyRow], by_group: list[SupplyRow]
+) -> SupplyTable:
     known = answer.asked.until - answer.asked.since
     told = ""
     if known < SUPPLY_DAYS[key] * DAY * 0.97:
         since = datetime.fromtimestamp(answer.asked.since, UTC)
         told = f"There is data since {since.day} {since:%b %Y}: {count(max(1, round(known / DAY)), 'day')}."
-    room = max(0, MOST_LINES - len(rows))
+    if runs := view.past.runs.get(key):
+        told = f"{told} {runs.words} seen.".lstrip()
+    whole, parts = _telling(rows), _telling(by_group)
+    room = max(0, MOST_LINES - len(whole))
     return SupplyTable(
         key=key,
         label=LABELS[key],
         told=told,
-        lines=tuple(map(_line, rows[:MOST_LINES])),
-        group_lines=tuple(map(_line, by_group[:room])),
-        more=max(0, len(rows) - MOST_LINES) + max(0, len(by_group) - room),
+        lines=tuple(map(_line, whole[:MOST_LINES])),
+        group_lines=tuple(map(_line, parts[:room])),
+        more=len(rows) - len(whole[:MOST_LINES]) + len(by_group) - len(parts[:room]),
     )
+
+
+def _telling(rows: list[SupplyRow]) -> list[SupplyRow]:
+    unsure = [row for row in rows if row.verdict is SupplyVerdict.UNSURE][MOST_UNSURE:]
+    left_out = set(map(id, unsure))
+    return [row for row in rows if id(row) not in left_out]
 
 
 def _line(row: SupplyRow) -> SupplyLine:
@@ -75,6 +98,7 @@ def _line(row: SupplyRow) -> SupplyLine:
         gpus=row.gpus,
         busy=_percent(row.busy),
         held=_percent(row.held),
+        held_long="" if row.held_long is None else _percent(row.held_long),
         free=_percent(row.free),
         bar=tuple((name, round(share * known, 1)) for name, share in shares if share),
         coverage=_percent(row.coverage),
@@ -105,7 +129,8 @@ def _held_by(row: SupplyRow) -> str:
         return count(row.held_users, "user") if row.held_users else ""
     named = ", ".join(f"{who} {days:.1f}" for who, days in row.held_by[:MOST_NAMED])
     more = len(row.held_by) - MOST_NAMED
-    return f"{named} and {more} more" if more > 0 else named
+    rest = sum(days for _, days in row.held_by[MOST_NAMED:])
+    return f"{named} and {more} more {rest:.1f}" if more > 0 else named
 
 
 def _percent(share: float | None) -> str:

@@ -1,16 +1,13 @@
 // Times in the reader's zone, and how old the data is. When two runs are missing, the page reports it, loses its colours and
 // offers nothing; so it does with data that is dated ahead of the clock. Ages go by the server's clock where it is known: a
 // reader's own may be wrong. Where it is not, nobody can know which of the two is wrong, and nothing is offered.
-
-// The rule of `Age` in times.py: two clocks may differ a little, and what is dated further ahead is as untrue as what is old.
-gpumon.age = (seconds, limit) => {
-  const isAhead = seconds < -limit;
-  const words = isAhead ? `dated ${gpumon.duration(-seconds)} ahead` : seconds < 60 ? "just now" : `${gpumon.duration(seconds)} ago`;
-  return { seconds, isAhead, isStale: isAhead || seconds > limit, words };
-};
+//
+// takes: age duration times element on tell
+// gives: clock
 
 (() => {
   "use strict";
+  const { times } = gpumon;
   const root = document.documentElement;
   const places = document.getElementsByClassName("data-time");
   const banner = document.querySelector(".banner");
@@ -18,9 +15,9 @@ gpumon.age = (seconds, limit) => {
   let ahead = null; // the server's clock of the reader's, in milliseconds
   let isAsked = Number(document.body.dataset.refresh) > 0 && location.protocol !== "file:"; // the server, for its clock
 
-  const made = () => Date.parse(document.body.dataset.made);
+  const madeAt = () => Number(made());
   // Until the server has answered, a reader's clock that is behind is not believed.
-  const clock = () => (ahead === null && isAsked ? Math.max(Date.now(), made()) : Date.now() + (ahead ?? 0));
+  const clock = () => (ahead === null && isAsked ? Math.max(Date.now(), madeAt()) : Date.now() + (ahead ?? 0));
   const whose = () => (ahead === null ? "your clock" : "the web server's clock");
   const newest = () => document.querySelector(".masthead .data-time time");
 
@@ -28,7 +25,7 @@ gpumon.age = (seconds, limit) => {
   function age(time) {
     const limit = Number(document.body.dataset.staleAfter);
     const found = gpumon.age((clock() - time) / 1000, limit);
-    return found.isAhead ? found : gpumon.age((Math.max(clock(), made()) - time) / 1000, limit);
+    return found.isAhead ? found : gpumon.age((Math.max(clock(), madeAt()) - time) / 1000, limit);
   }
 
   const ageOf = (mark) => age(Date.parse(mark.dateTime));
@@ -60,42 +57,31 @@ gpumon.age = (seconds, limit) => {
     if (text && text.textContent !== said) text.replaceChildren(...parts);
   }
 
-  const two = (number) => String(number).padStart(2, "0");
-  const hour = (time) => `${two(time.getHours())}:${two(time.getMinutes())}`;
-  const date = (time) => `${time.getDate()} ${time.toLocaleDateString("en-GB", { month: "short" })}`;
+  const made = () => new Date(document.body.dataset.made);
 
-  function since(then) {
-    const made = new Date(document.body.dataset.made);
-    const days = Math.round((made.setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86400000);
-    return `since ${days <= 0 ? hour(then) : days === 1 ? "yesterday" : date(then)}`;
+  // What a time is of is its class; of a card it follows the word of its state.
+  function inWords(mark, then) {
+    const [kind] = ["since", "ends", "by"].filter((name) => mark.classList.contains(name));
+    if (!kind) return times.whole(then);
+    const { word } = mark.dataset;
+    if (kind === "since") return `${mark.closest(".card") ? "busy " : ""}${times.since(then, made())}`;
+    return `${word ? `${word}, ` : ""}${kind === "ends" ? "ends by " : ""}${times.by(then, made())}`;
   }
-
-  // 16:10, Tue 16:10 or 3 Dec 16:10: a time to come.
-  function by(then) {
-    const made = new Date(document.body.dataset.made);
-    const days = Math.round((new Date(then).setHours(0, 0, 0, 0) - made.setHours(0, 0, 0, 0)) / 86400000);
-    if (days <= 0) return hour(then);
-    return `${days < 6 ? then.toLocaleDateString("en-GB", { weekday: "short" }) : date(then)} ${hour(then)}`;
-  }
-
-  const ends = (then) => `ends by ${by(then)}`;
 
   // The server writes UTC, which stays as the title; here times are the reader's, and the zone is named once.
   // Of the cards, dress.js asks for it, host by host.
   function localise(within) {
     for (const mark of within.querySelectorAll("time[datetime]")) {
       const then = new Date(mark.dateTime);
-      const words = mark.classList.contains("since") ? since : mark.classList.contains("ends") ? ends : mark.classList.contains("by") ? by : null;
-      const utc = then.toISOString();
-      mark.title = `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC`;
-      const text = words ? `${words === since && mark.closest(".card") ? "busy " : ""}${mark.dataset.word ? `${mark.dataset.word}, ` : ""}${words(then)}` : `${date(then)} ${then.getFullYear()}, ${hour(then)}`;
+      mark.title = times.utc(then);
+      const text = inWords(mark, then);
       if (mark.textContent !== text) mark.textContent = text;
     }
   }
 
   function nameZone() {
     const zone = document.querySelector(".masthead .zone");
-    const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(Math.max(clock(), made()));
+    const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(Math.max(clock(), madeAt()));
     if (zone) zone.textContent = `(${parts.find(({ type }) => type === "timeZoneName").value})`;
   }
 
@@ -108,10 +94,6 @@ gpumon.age = (seconds, limit) => {
     const time = newest();
     const { seconds, isStale, isAhead, words } = time ? ageOf(time) : {};
     root.classList.toggle("stale", Boolean(isStale));
-    // What was free then may be taken now.
-    const headline = document.querySelector(".free-count strong + span");
-    const said = headline?.textContent.replace(/(were )?free/, isStale ? "were free" : "free");
-    if (headline && headline.textContent !== said) headline.textContent = said;
     const marked = (text) => gpumon.element("b", { className: "age" }, text);
     if (isAhead) {
       say("The data is ", marked(words), ` of ${whose()}: one of the clocks is wrong, and nothing is offered. What you see is dated ${time.textContent}.`);
@@ -144,7 +126,7 @@ gpumon.age = (seconds, limit) => {
     return found.isAhead ? `${found.words} of ${whose()}` : `${gpumon.duration(found.seconds)} old`;
   }
 
-  gpumon.clock = { learn, localise, by, freshness, stale, hasData: () => newest() !== null };
+  gpumon.clock = { learn, localise, made, freshness, stale, hasData: () => newest() !== null };
   start();
   if (isAsked) ask();
   setInterval(update, 5000);
