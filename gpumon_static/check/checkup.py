@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from gpumon_static.check.examining import ExaminerFactory, failed
 from gpumon_static.check.findings import Finding, Mark, worst
@@ -30,6 +31,9 @@ class HostCheck:
     def mark(self) -> Mark:
         return worst(self.findings) if self.status else Mark.UNTRIED
 
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"findings": [finding.as_json() for finding in self.findings]}
+
     @property
     def is_failure(self) -> bool:
         """As for fetch, a host that is not in use may fail."""
@@ -47,7 +51,9 @@ class CheckReport:
         return worst(self.surroundings) is not Mark.FAILED and not any(h.is_failure for h in self.hosts)
 
     def to_json(self) -> str:
-        return json.dumps({"ok": self.ok} | asdict(self), indent=2)
+        around = [finding.as_json() for finding in self.surroundings]
+        hosts = [host.as_json() for host in self.hosts]
+        return json.dumps({"ok": self.ok, "surroundings": around, "hosts": hosts}, indent=2)
 
 
 class Checkup:

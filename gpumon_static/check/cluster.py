@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpumon_static.check.findings import Finding, Mark
+from gpumon_static.check.findings import Finding, Hint, Mark
 from gpumon_static.collect.engines.ask import dask_workers
+from gpumon_static.command import Command
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.text import count
@@ -22,7 +23,12 @@ def look_at_cluster(config: FetchConfig, hosts: Sequence[HostConfig]) -> Iterato
     try:
         workers = dask_workers(config)
     except GpumonError as error:
-        yield Finding(STEP, Mark.FAILED, str(error), ("is it running?  systemctl status dask-scheduler",))
+        yield Finding(
+            STEP,
+            Mark.FAILED,
+            str(error),
+            (Hint("is it running?", Command.of("systemctl", "status", "dask-scheduler")),),
+        )
         return
     good = [worker for worker in workers if worker.is_ours]
     named = ", ".join(sorted(map(_with_resources, good)))
@@ -30,7 +36,12 @@ def look_at_cluster(config: FetchConfig, hosts: Sequence[HostConfig]) -> Iterato
     yield Finding(STEP, Mark.OK if good else Mark.FAILED, told, () if good else (_start_line(config),))
     for worker in workers:
         if not worker.is_ours:
-            yield Finding(STEP, Mark.WARNING, f"{worker.trouble}: it is not used", (worker.fix,))
+            yield Finding(
+                STEP,
+                Mark.WARNING,
+                f"{worker.trouble}: it is not used",
+                (Hint("on its machine:", worker.fix),),
+            )
     for label, number in Counter(host.worker for host in hosts if host.worker).items():
         if not any(worker.may_ask(label) for worker in good):
             told = f'no Dask worker has the resource "{label}": {count(number, "host")} cannot be asked'
@@ -41,6 +52,7 @@ def _with_resources(worker: DaskWorker) -> str:
     return f"{worker.name} ({', '.join(sorted(worker.resources))})" if worker.resources else worker.name
 
 
-def _start_line(config: FetchConfig, label: str = "") -> str:
-    resources = f' --resources "{label}=1"' if label else ""
-    return f"on a machine that reaches them:  dask worker {config.scheduler}{resources}"
+def _start_line(config: FetchConfig, label: str = "") -> Hint:
+    resources = ("--resources", f"{label}=1") if label else ()
+    start = Command.of("dask", "worker", config.scheduler or "", *resources)
+    return Hint("on a machine that reaches them:", start)

@@ -11,7 +11,7 @@ from datetime import datetime
 from gpumon_static.bounds.tables import TEXTS
 from gpumon_static.bounds.vendors import FIRST, vendor_of
 from gpumon_static.check import advice
-from gpumon_static.check.findings import Finding, Mark
+from gpumon_static.check.findings import Finding, Hint, Mark
 from gpumon_static.collect.probe import framing, ps
 from gpumon_static.collect.readers import ReaderFactory, Readers
 from gpumon_static.collect.trace import Step, Trace
@@ -46,7 +46,7 @@ class Record(Trace):
     def done(self, step: Step, told: str) -> None:
         self._add(Finding(step, Mark.OK, told))
 
-    def warn(self, step: Step, told: str, *next_: str) -> None:
+    def warn(self, step: Step, told: str, *next_: Hint) -> None:
         self._add(Finding(step, Mark.WARNING, told, next_))
 
     def fail(self, host: HostConfig, failure: HostError) -> None:
@@ -131,11 +131,11 @@ def _look_at_probe(
     told = f"the installed probe, version {version}{chatter}"
     if version > ours:
         told += f"; this gpumon-static has version {ours}"
-        record.warn(Step.SHELL, told, "update gpumon-static on the collector")
+        record.warn(Step.SHELL, told, Hint("update gpumon-static on the collector"))
     elif version < ours:
         told += f", is older than this gpumon-static, which has version {ours}"
-        record.warn(Step.SHELL, told, advice.replace_probe(host), *advice.unreached(host))
-    elif unreached := advice.unreached(host):
+        record.warn(Step.SHELL, told, advice.replace_probe(host), *advice.unreached(host, {}))
+    elif unreached := advice.unreached(host, framing.received(sections)):
         record.warn(Step.SHELL, f"{told}, gets no settings from config.ini", *unreached)
     else:
         record.done(Step.SHELL, told)

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
+
+from gpumon_static.command import Command
+from gpumon_static.text import one_line
+
+LONGEST = 2000
+"""Characters, of an error of a host too."""
 
 
 class Mark(StrEnum):
@@ -15,12 +22,38 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True)
+class Hint:
+    """What to do next: words of ours or of the config, a command to paste, or both."""
+
+    words: str = ""
+    command: Command | None = None
+    meaning: str = ""
+    """What the command shows."""
+
+    def __str__(self) -> str:
+        line, who = (str(self.command), self.command.who) if self.command else ("", "")
+        if who:
+            # on the host, as root:
+            who = f"{self.words.removesuffix(':')}, {who}:" if self.words else f"{who}:"
+        told = "  ".join(filter(None, (who or self.words, line)))
+        return f"{told}   {self.meaning}" if self.meaning else told
+
+
+@dataclass(frozen=True)
 class Finding:
     step: str
     mark: Mark
     told: str = ""
-    next: tuple[str, ...] = ()
-    """What to do about it: command lines, or a sentence."""
+    """One line: part of it may be what a host or a program printed."""
+    next: tuple[Hint, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "told", one_line(self.told, LONGEST) or "")
+
+    def as_json(self) -> dict[str, Any]:
+        given = ((hint.words, hint.command) for hint in self.next)
+        commands = [{"words": words, "as": c.user, "line": str(c)} for words, c in given if c]
+        return asdict(self) | {"next": list(map(str, self.next)), "commands": commands}
 
 
 def worst(findings: Sequence[Finding]) -> Mark:

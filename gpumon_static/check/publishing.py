@@ -5,19 +5,26 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from pathlib import Path
 
-from gpumon_static.check.findings import Finding, Mark
-from gpumon_static.config.settings import Config, HistoryConfig
+from gpumon_static.check.findings import Finding, Hint, Mark
+from gpumon_static.command import Command
+from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
+from gpumon_static.files import open_file, read_file
 from gpumon_static.store import site_files
+from gpumon_static.store.history.engine import HistoryError
+from gpumon_static.store.history.moving.convert import check_database
+from gpumon_static.store.history.upkeep.checksums import damaged_files
 from gpumon_static.text import count
 
 TryRender = Callable[[], object]
 """Renders all pages as `render` does, and writes nothing; raises `GpumonError`."""
 CRON_PATH = "/usr/bin:/bin"
-RAW_BYTES, HOUR_BYTES, DAY_BYTES = 10_400, 2_400, 720
-"""Of a GPU and day: docs/history.md has these numbers, at their most."""
+BYTES_PER_GPU_DAY = 1_400
+"""docs/history.md has this number: every run, whole, and the sums of the day."""
+MOST_NAMED = 3
 USUAL_GPUS = 8
 """Of a host that has not been read yet."""
 OWN_WORD = b"gpumon"
@@ -35,10 +42,10 @@ def look_at_notify(config: Config) -> Iterator[Finding]:
         yield Finding("notify", Mark.OK, f"{program}, for {', '.join(config.notify.events) or 'no event'}")
     elif found := shutil.which(named):
         told = f"{program} is not on the PATH that cron has, {CRON_PATH}"
-        yield Finding("notify", Mark.WARNING, told, (f"in [notify] command, write {found}",))
+        yield Finding("notify", Mark.WARNING, told, (Hint(f"in [notify] command, write {found}"),))
     else:
         told = f"[notify] command: there is no program {program} that can be run"
-        yield Finding("notify", Mark.FAILED, told, (f"command -v {program}",))
+        yield Finding("notify", Mark.FAILED, told, (Hint(command=Command.of("command", "-v", program)),))
 
 
 def look_at_pages(config: Config, try_render: TryRender | None) -> Iterator[Finding]:
@@ -47,13 +54,13 @@ def look_at_pages(config: Config, try_render: TryRender | None) -> Iterator[Find
     for name in strangers:
         told = f"{config.paths.site / name} is not a page of gpumon-static: render would replace it"
         yield Finding(
-            "pages", Mark.WARNING, told, ("another directory for [paths] site, or another page name",)
+            "pages", Mark.WARNING, told, (Hint("another directory for [paths] site, or another page name"),)
         )
     templates = config.site.templates
     for name in GONE if templates else ():
         if templates and (templates / name).exists():
             told = f"{templates / name} has no effect any more"
-            yield Finding("pages", Mark.WARNING, told, ("cards are made in partials/host.html.j2 now",))
+            yield Finding("pages", Mark.WARNING, told, (Hint("cards are made in partials/host.html.j2 now"),))
     if try_render is None:
         return
     try:
@@ -68,8 +75,7 @@ def look_at_pages(config: Config, try_render: TryRender | None) -> Iterator[Find
 def _is_a_strangers(config: Config, name: str) -> bool:
     path = config.paths.site / name
     try:
-        is_page = path.is_file() and OWN_WORD in path.read_bytes()
-        return path.is_file() and not is_page and not site_files.is_known(config.paths.data, path)
+        return OWN_WORD not in read_file(path) and not site_files.is_known(config.paths.data, path)
     except OSError:
         return False
 
@@ -84,17 +90,43 @@ def look_at_room(config: Config, least: int) -> Iterator[Finding]:
     data = config.paths.data
     there = next(d for d in (data, *data.absolute().parents) if d.exists())
     gpus = _number_of_gpus(config)
-    needed = gpus * _bytes_of_a_gpu(config.history)
-    has = config.history_path.stat().st_size if config.history_path.exists() else 0
+    needed = gpus * config.history.keep * BYTES_PER_GPU_DAY
+    has = sum(path.stat().st_size for path in config.history_path.rglob("*.parquet") if path.is_file())
     free = shutil.disk_usage(there).free
     if free >= least and needed - has > free:
-        told = f"history.db will need about {_size(needed)} for {count(gpus, 'GPU')}; {_size(free)} are free"
-        lower = "lower keep_raw, keep_hours or keep_days in [history], or give it more room"
+        told = f"the history will need about {_size(needed)} for {count(gpus, 'GPU')}; {_size(free)} are free"
+        lower = Hint("lower keep in [history], or give it more room")
         yield Finding("history", Mark.WARNING, told, (lower,))
 
 
-def _bytes_of_a_gpu(keep: HistoryConfig) -> int:
-    return keep.keep_raw * RAW_BYTES + keep.keep_hours * HOUR_BYTES + keep.keep_days * DAY_BYTES
+def look_at_history(config: Config) -> Iterator[Finding]:
+    """Files of the history that readers leave out; all of them are read."""
+    if not config.history.enabled or not config.history_path.is_dir():
+        return
+    try:
+        bad = damaged_files(config.history_path)
+    except (HistoryError, OSError) as error:
+        yield Finding("history", Mark.WARNING, str(error))
+        return
+    if bad:
+        more = f" and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
+        words = f"damaged, and left out: {', '.join(bad[:MOST_NAMED])}{more}"
+        hint = Hint(f"restore from a backup, or remove: nothing else in {config.history_path} depends on it")
+        yield Finding("history", Mark.WARNING, words, (hint,))
+
+
+def look_at_old_history(config: Config) -> Iterator[Finding]:
+    """The database of a version before 0.2, as long as it is not converted."""
+    path = config.old_history_path
+    if not config.history.enabled or not path.exists():
+        return
+    try:
+        check_database(path)
+    except HistoryError as error:
+        aside = "restore it from a backup, or move it out of the data directory: runs are recorded without it"
+        yield Finding("history", Mark.WARNING, f"not converted: {error}", (Hint(aside),))
+    else:
+        yield Finding("history", Mark.OK, f"{path.name} of an older version: the next fetch converts it")
 
 
 def _size(number: float) -> str:
@@ -110,7 +142,7 @@ def _number_of_gpus(config: Config) -> int:
 
 def _seen(csv_path: Path) -> set[tuple[str, ...]]:
     try:
-        with csv_path.open(newline="", encoding="utf-8") as file:
+        with TextIOWrapper(open_file(csv_path), "utf-8", newline="") as file:
             keys = ("host", "gpu_index", "mig_device")
             return {tuple(row[key] for key in keys) for row in csv.DictReader(file) if row["gpu_index"]}
     except (OSError, ValueError, KeyError, csv.Error):

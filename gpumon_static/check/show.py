@@ -18,6 +18,7 @@ from gpumon_static.check.publishing import TryRender
 from gpumon_static.check.slurm import look_at_slurm
 from gpumon_static.check.surroundings import look
 from gpumon_static.collect.trace import Step
+from gpumon_static.config.hostlist import folded
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.text import count
 from gpumon_static.times import Clock
@@ -28,6 +29,8 @@ SIGNS = {
     Mark.FAILED: ("✗", "bold red"),
     Mark.UNTRIED: ("·", "dim"),
 }
+MOST_ALIKE = 5
+"""Hosts that fail with one status and are each shown."""
 WIDE = 10_000
 FORMS = ((True, True), (False, True), (False, False))
 """Of the table, the widest first: with the words on the GPUs, with the time."""
@@ -41,17 +44,22 @@ def run_check(
     clock: Clock,
     as_json: bool,
     try_render: TryRender | None = None,
+    in_full: bool = True,
 ) -> CheckReport:
-    """Run a check and show it: a table that fills on a terminal, plain lines in a pipe, or JSON."""
+    """Run a check and show it: a table that fills on a terminal, plain lines in a pipe, or JSON.
+
+    `in_full`: every host that fails, where many fail alike.
+    """
     console = Console()
     checkup = Checkup(config, hosts, clock)
     if as_json or not console.is_terminal:
         report = CheckReport(_around(config, hosts, clock, try_render), checkup.run())
-        click.echo(report.to_json() if as_json else "\n".join(plain_lines(report)))
+        lines = plain_lines(report, in_full=in_full)
+        click.echo(report.to_json() if as_json else "\n".join(lines))
         return report
     with live(console, checkup.so_far):
         report = CheckReport(_around(config, hosts, clock, try_render), checkup.run())
-    show(console, report)
+    show(console, report, in_full=in_full)
     return report
 
 
@@ -71,9 +79,12 @@ def live(console: Console, so_far: Callable[[], Sequence[HostCheck]]) -> Live:
     )
 
 
-def show(console: Console, report: CheckReport) -> None:
-    console.print(table(report.hosts, console))
-    for line in plain_lines(report, only_trouble=len(report.hosts) > 1):
+def show(console: Console, report: CheckReport, *, in_full: bool = True) -> None:
+    alike = (
+        set() if in_full else {host for hosts in failed_alike(report.hosts).values() for host in hosts[1:]}
+    )
+    console.print(table([host for host in report.hosts if host not in alike], console))
+    for line in plain_lines(report, only_trouble=len(report.hosts) > 1, in_full=in_full):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -114,13 +125,28 @@ def _cell(finding: Finding, *, with_words: bool) -> Text:
     return Text(sign, style=style).append(words, style="")
 
 
-def plain_lines(report: CheckReport, *, only_trouble: bool = False) -> Iterator[str]:
+def failed_alike(hosts: Sequence[HostCheck]) -> dict[str, list[HostCheck]]:
+    """By status, where so many hosts have it that one stands for all: a rack, a network, a key."""
+    found: dict[str, list[HostCheck]] = {}
+    for host in hosts:
+        if host.is_failure and host.status:
+            found.setdefault(host.status, []).append(host)
+    return {status: failed for status, failed in found.items() if len(failed) > MOST_ALIKE}
+
+
+def plain_lines(report: CheckReport, *, only_trouble: bool = False, in_full: bool = True) -> Iterator[str]:
+    alike = {} if in_full else failed_alike(report.hosts)
+    left_out = {host.host for failed in alike.values() for host in failed[1:]}
     hosts = [h for h in report.hosts if not only_trouble or h.mark is not Mark.OK]
+    hosts = [h for h in hosts if h.host not in left_out]
     width = max([len(h.host) for h in hosts] + [len(f.step) for f in report.surroundings]) + 2
     for finding in report.surroundings:
         yield f"{finding.step:{width}}{WORDS[finding.mark]:9}{finding.told}"
         yield from _next(finding, width)
     yield ""
+    for status, failed in alike.items():
+        yield f"{count(len(failed), 'host')}: {status}: {folded(host.host for host in failed)}"
+        yield f"{'':{width}}the first one is below, all with --all"
     for host in hosts:
         if host.mark is Mark.OK and len(hosts) > 1:
             yield f"{host.host:{width}}{WORDS[host.mark]:9}{_in_short(host)}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpumon_static.check import advice
-from gpumon_static.check.findings import Finding, Mark
+from gpumon_static.check.findings import Finding, Hint, Mark
 from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.collect.slurm.join import node_of
+from gpumon_static.command import Command
 from gpumon_static.config.settings import Config, SlurmCluster
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading, SlurmAnswer
@@ -45,7 +45,7 @@ def _finding(config: Config, cluster: SlurmCluster, reading: HostReading) -> Fin
     told += f"; {reading.note}" if reading.note else ""
     if strangers := _strangers(config, cluster, answer):
         named = ", ".join(strangers[:MOST_NAMED]) + (" ..." if len(strangers) > MOST_NAMED else "")
-        fix = 'name the node: [hosts.NAME] slurm = "..."; or Slurm hides it (PrivateData)'
+        fix = Hint('name the node: [hosts.NAME] slurm = "..."; or Slurm hides it (PrivateData)')
         return Finding("slurm", Mark.WARNING, f"{told}; it does not list {named}", (fix, *_next(cluster)))
     return Finding("slurm", Mark.OK, told)
 
@@ -57,5 +57,6 @@ def _strangers(config: Config, cluster: SlurmCluster, answer: SlurmAnswer) -> li
     return [name for name in known if name in expected and known[name] is None]
 
 
-def _next(cluster: SlurmCluster) -> tuple[str, ...]:
-    return (f"{advice.ssh_line(cluster.asked)} 'scontrol ping; scontrol -o -d show node | head -3'",)
+def _next(cluster: SlurmCluster) -> tuple[Hint, ...]:
+    look = Command.constant("scontrol ping; scontrol -o -d show node | head -3")
+    return (Hint(f"on {cluster.asked.alias}:", look),)

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import getpass
 import os
-import resource
-import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from gpumon_static.check.cluster import look_at_cluster
-from gpumon_static.check.findings import Finding, Mark
-from gpumon_static.check.publishing import TryRender, look_at_notify, look_at_pages, look_at_room
-from gpumon_static.check.writable import look_at_files
+from gpumon_static.check.findings import Finding, Hint, Mark
+from gpumon_static.check.publishing import (
+    TryRender,
+    look_at_history,
+    look_at_notify,
+    look_at_old_history,
+    look_at_pages,
+    look_at_room,
+)
+from gpumon_static.check.serving import look_at_readers, look_at_unit
+from gpumon_static.check.writable import closed_to_us, look_at_files
+from gpumon_static.collect.engines.limits import OF_A_WORKER, in_use, room
+from gpumon_static.collect.engines.shards import processes_for
 from gpumon_static.collect.ssh.client_config_file import passed_over
+from gpumon_static.command import Command
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.files import owner_of
 from gpumon_static.store import private
+from gpumon_static.store.clock import EARLIEST_VALID
+from gpumon_static.store.lock import has_locks
 from gpumon_static.text import clip, count
+from gpumon_static.times import utc_text
 
 MOST_LETTERS = 200
 MB = 1_000_000
-FILES_PER_HOST, FILES_OF_A_RUN = 4, 64
 FULL_MB = 50
 NARROW_MB = 1000
 
@@ -42,14 +56,22 @@ def _findings(
     too_long = budget_warning(config, hosts)
     mark = Mark.WARNING if too_long else Mark.OK
     yield Finding("config", mark, f"{config.path}: {too_long or _named(config, hosts, now)}")
-    yield _directory("data", config.paths.data)
-    yield from _open_to_others(config)
-    yield _directory("site", config.paths.site)
-    yield from look_at_files(config)
-    yield from look_at_room(config, FULL_MB * MB)
-    yield from look_at_pages(config, try_render)
+    yield from _doubtful(config)
+    if now < EARLIEST_VALID:
+        told = f"the collector's clock is at {utc_text(now)}: nothing is kept in the history"
+        yield Finding(
+            "clock",
+            Mark.FAILED,
+            told,
+            (Hint(command=Command.of("timedatectl", "set-ntp", "true").by("root")),),
+        )
+    if closed := closed_to_us(config):
+        yield closed
+    else:
+        yield from _data_and_pages(config, try_render)
     yield from look_at_notify(config)
-    yield from _open_files(config)
+    yield from look_at_unit(config)
+    yield from _limits(config, hosts)
     if config.fetch.engine == "dask":
         # The files and programs of the workers' machines are theirs.
         yield from look_at_cluster(config.fetch, hosts)
@@ -57,14 +79,37 @@ def _findings(
     strict = {h.known_hosts for h in hosts if h.host_keys == "strict" and h.transport != "local"}
     for file in sorted(strict):
         if not file.exists() and not Path("/etc/ssh/ssh_known_hosts").exists():
-            scan = f"ssh-keyscan HOST... >> {shlex.quote(str(file))}   and compare the fingerprints"
-            yield Finding("known_hosts", Mark.WARNING, f"{file} does not exist: no host is known", (scan,))
+            add = Hint("each host that is asked is listed below, with its key and the command that adds it")
+            yield Finding("known_hosts", Mark.WARNING, f"{file} does not exist: no host is known", (add,))
     for file in sorted({h.ssh_config for h in hosts if h.ssh_config and h.transport == "paramiko"}):
         for line in passed_over(file):
             yield Finding("ssh_config", Mark.WARNING, f"{file}: {line}")
     if any(h.transport == "openssh" for h in hosts) and not shutil.which("ssh"):
-        wanted = ("install the package openssh-client",)
+        wanted = (Hint("install the package openssh-client"),)
         yield Finding("ssh", Mark.FAILED, 'transport = "openssh", and there is no ssh on the PATH', wanted)
+
+
+def _doubtful(config: Config) -> Iterator[Finding]:
+    """What is allowed in a config, and is not what its writer wants."""
+    deadline, interval = config.fetch.deadline, config.site.interval
+    if config.history.note:
+        yield Finding("config", Mark.WARNING, config.history.note, (Hint("remove them from the config"),))
+    if deadline > interval:
+        told = f"fetch.deadline, {deadline:g} s, is longer than site.interval, {interval} s"
+        yield Finding("config", Mark.WARNING, told, (Hint("a run may still go on when the next one starts"),))
+
+
+def _data_and_pages(config: Config, try_render: TryRender | None) -> Iterator[Finding]:
+    yield _directory("data", config.paths.data)
+    yield from _open_to_others(config)
+    yield from _locks(config.paths.data)
+    yield _directory("site", config.paths.site)
+    yield from look_at_files(config)
+    yield from look_at_readers(config)
+    yield from look_at_room(config, FULL_MB * MB)
+    yield from look_at_old_history(config)
+    yield from look_at_history(config)
+    yield from look_at_pages(config, try_render)
 
 
 def _named(config: Config, hosts: Sequence[HostConfig], now: datetime) -> str:
@@ -74,28 +119,44 @@ def _named(config: Config, hosts: Sequence[HostConfig], now: datetime) -> str:
     return count(len(config.hosts), "host") + told
 
 
-def _open_files(config: Config) -> Iterator[Finding]:
-    """Each connection takes a few files, and a user may open only so many."""
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = FILES_PER_HOST * min(config.fetch.workers, len(config.hosts)) + FILES_OF_A_RUN
-    if config.fetch.engine != "dask" and most != resource.RLIM_INFINITY and needed > most:
-        told = f"{config.fetch.workers} hosts at once may need {needed} open files, and the limit is {most}"
-        yield Finding("engine", Mark.WARNING, told, (f"ulimit -n {needed}, or lower workers in [fetch]",))
+def _limits(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
+    """Each connection takes files, threads and memory, and a user may have only so much of each."""
+    processes = processes_for(len(hosts), config.fetch.processes)
+    each = -(-min(config.fetch.workers, len(hosts)) // processes)
+    used = replace(OF_A_WORKER, tasks=in_use().tasks + OF_A_WORKER.tasks)
+    found = room(hosts, each, used, processes)
+    if config.fetch.engine != "dask" and found.line and found.fix:
+        yield Finding("engine", Mark.WARNING, found.line, (Hint(found.fix),))
 
 
 def _directory(name: str, directory: Path) -> Finding:
     there = next(d for d in (directory, *directory.absolute().parents) if d.exists())
     user = getpass.getuser()
-    quoted = shlex.quote(str(directory))
     if not there.is_dir():
-        return Finding(name, Mark.FAILED, f"{there} is not a directory", (f"mv {there} {there}.old",))
+        away = Hint(command=Command.of("mv", there, f"{there}.old").by(owner_of(there.parent)))
+        return Finding(name, Mark.FAILED, f"{there} is not a directory", (away,))
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         told = f"{user} cannot write in {there}: {error.strerror}"
-        return Finding(name, Mark.FAILED, told, (f"sudo install -d -o {user} {quoted}",))
+        return Finding(
+            name,
+            Mark.FAILED,
+            told,
+            (Hint(command=Command.of("install", "-d", "-o", user, directory).by("root")),),
+        )
     return _room(name, directory, there)
+
+
+def _locks(data: Path) -> Iterator[Finding]:
+    """Whether the file system keeps a second fetch out."""
+    with suppress(OSError), tempfile.TemporaryFile(dir=data) as file:
+        if not has_locks(file.fileno()):
+            told = f"{data}: the file system has no locks (flock); fetch.lock.held is used instead"
+            yield Finding(
+                "data", Mark.WARNING, told, (Hint("NFS? its lock server, or data on a local disk"),)
+            )
 
 
 def _open_to_others(config: Config) -> Iterator[Finding]:
@@ -105,27 +166,28 @@ def _open_to_others(config: Config) -> Iterator[Finding]:
         entries = private.entries(config, private.group_id(config))
     except LookupError:
         told = f"paths.data_group: there is no group {name!r}"
-        yield Finding("data", Mark.FAILED, told, (f"sudo groupadd {shlex.quote(name or '')}",))
+        yield Finding(
+            "data", Mark.FAILED, told, (Hint(command=Command.of("groupadd", name or "").by("root")),)
+        )
         return
     except OSError:
         # Not readable for us, which is reported as "cannot write".
         return
     wide = [entry for entry in entries if entry.is_too_wide]
     if wide:
-        sudo = "" if all(entry.owner == os.geteuid() for entry in wide) else "sudo "
-        fixes = [f"{sudo}chmod {entry.most:o} {shlex.quote(str(entry.path))}" for entry in wide]
-        names = ", ".join(entry.path.name for entry in wide)
-        yield Finding("data", Mark.WARNING, f"other users can read or lock {names} in {data}", tuple(fixes))
+        names = ", ".join(dict.fromkeys(entry.part.name for entry in wide))
+        told = f"other users can read or lock {names} in {data}"
+        yield Finding("data", Mark.WARNING, told, tuple(Hint(command=fix) for fix in private.fixes(wide)))
     if name and entries and not entries[0].of_group:
         told = f"{data} does not belong to group {name}, which cannot read it"
-        yield Finding("data", Mark.WARNING, told, (private.group_command(config),))
+        yield Finding("data", Mark.WARNING, told, (Hint(command=private.group_command(config)),))
 
 
 def _room(name: str, directory: Path, there: Path) -> Finding:
     free_mb = shutil.disk_usage(there).free / MB
     free = f"{free_mb / 1000:.0f} GB" if free_mb >= NARROW_MB else f"{free_mb:.0f} MB"
     counts = os.statvfs(there)
-    look_for = (f"df -h {shlex.quote(str(there))}; df -i {shlex.quote(str(there))}",)
+    look_for = (Hint(command=Command.of("df", "-h", there)), Hint(command=Command.of("df", "-i", there)))
     if free_mb < FULL_MB or (counts.f_files and not counts.f_favail):
         told = f"{directory}: the disk is full, {free} and {counts.f_favail} files are left"
         return Finding(name, Mark.FAILED, told, look_for)

@@ -13,6 +13,7 @@ import click
 from gpumon_static import __version__
 from gpumon_static.commands import cli_terminal
 from gpumon_static.commands.cli_history import history, report
+from gpumon_static.commands.cli_sql import sql
 from gpumon_static.commands.options import config_option, debug_option, load_config
 from gpumon_static.commands.options import now as _now
 from gpumon_static.demo import (
@@ -24,6 +25,7 @@ from gpumon_static.demo import (
     MOST_HOSTS,
 )
 from gpumon_static.deployment import PRINTED, UNITS
+from gpumon_static.resources import own_command
 
 STRICT_EXIT = 3
 MOST_OF_FAILURE = 4000
@@ -94,7 +96,8 @@ def render(config_path: Path | None) -> None:
 @config_option
 @click.argument("hosts", nargs=-1, metavar="[HOSTS]...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> None:
+@click.option("--all", "in_full", is_flag=True, help="Every host, also where many fail alike.")
+def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool, in_full: bool) -> None:
     """Find out why a host does not answer, and what to do about it.
 
     Connects to each host (or to HOSTS, which may be node sets) as fetch does, and reports each step: name,
@@ -109,7 +112,8 @@ def check(config_path: Path | None, hosts: tuple[str, ...], as_json: bool) -> No
     config = load_config(config_path, need_keys=True)
     chosen = choose(config.hosts, ",".join(hosts), "check") if hosts else config.asked(_now())
     try_render = partial(render_only, config, _now())
-    if not run_check(config, chosen, clock=_now, as_json=as_json, try_render=try_render).ok:
+    look = {"as_json": as_json, "in_full": in_full}
+    if not run_check(config, chosen, clock=_now, try_render=try_render, **look).ok:
         raise SystemExit(STRICT_EXIT)
 
 
@@ -178,7 +182,9 @@ def init(
     click.echo(f"wrote {config.path}\n")
     good = no_check or _checked(config.path)
     click.echo(f"\nFor `crontab -e`:\n\n{crontab_line(config)}\n\nFor nginx:\n\n{nginx_lines(config)}")
-    click.echo(f"Whole files:  gpumon-static init {directory} --print {'|'.join(PRINTED[:4])}")
+    click.echo("Whole files, for root to put in place:\n")
+    for name in PRINTED[:4]:
+        click.echo(own_command("init", directory.absolute(), "--print", name))
     if not good:
         raise SystemExit(STRICT_EXIT)
 
@@ -187,7 +193,7 @@ def _checked(config_path: Path) -> bool:
     from gpumon_static.check.show import run_check
 
     config = load_config(config_path, need_keys=True)
-    return run_check(config, config.asked(_now()), clock=_now, as_json=False).ok
+    return run_check(config, config.asked(_now()), clock=_now, as_json=False, in_full=False).ok
 
 
 @command
@@ -216,6 +222,22 @@ def notify_failure(config_path: Path | None, unit: str) -> None:
     config = load_config(config_path, tolerate=True)
     told = "" if sys.stdin.isatty() else sys.stdin.read(MOST_OF_FAILURE)
     notify_of_failure(config, unit, told, _now())
+
+
+@command
+@config_option
+@click.option("--test", is_flag=True, required=True, help="Send a message of type `test`.")
+def notify(config_path: Path | None, test: bool) -> None:  # noqa: ARG001
+    """Try the command of [notify].
+
+    Runs it once as fetch does, from the directory of the config, whatever `notify.events` lists. Run it as
+    the user of cron. Exits with 1 where the command fails.
+    """
+    from gpumon_static.notify.failure import send_test
+
+    config = load_config(config_path)
+    send_test(config, _now())
+    click.echo(f"sent by {config.notify.command[0] if config.notify.command else ''}, which exited with 0")
 
 
 @command
@@ -272,5 +294,6 @@ for _command in cli_terminal.COMMANDS:
     main.add_command(_command)
 
 
+history.add_command(sql)
 main.add_command(history)
 main.add_command(report)

@@ -11,19 +11,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpumon_static.commands.options import config_option, debug_option, exclusive, load_config, now
-from gpumon_static.times import parse_duration
-
-
-def _moment(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
-    """`30d` or a date to seconds since 1970."""
-    try:
-        return int(now().timestamp()) - parse_duration(value)
-    except ValueError as error:
-        try:
-            return int(datetime.fromisoformat(value).astimezone().timestamp())
-        except (ValueError, OverflowError):
-            raise click.BadParameter(f"{error}, nor a date such as 2025-11-14") from None
+from gpumon_static.commands.options import (
+    config_option,
+    debug_option,
+    exclusive,
+    load_config,
+    moment,
+    now,
+)
 
 
 def _month(_context: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
@@ -38,7 +33,7 @@ since_option = click.option(
     metavar="TIME",
     default="30d",
     show_default=True,
-    callback=_moment,
+    callback=moment,
     help="Period (30d) or start date (2026-11-01, local time).",
 )
 
@@ -57,7 +52,7 @@ by_group_option = click.option(
 def history() -> None:
     """Reports on the last hours, days and months, and who used what.
 
-    Every fetch adds to data/history.db. Time for which there is no answer, from a host or because no run
+    Every fetch adds to data/history/. Time for which there is no answer, from a host or because no run
     came, is unknown: neither idle nor used.
     """
 
@@ -87,7 +82,8 @@ def users(config_path: Path | None, since: int, form: str | None, part: str | No
     """GPU hours of each user: busy, held idle, and how well they were used.
 
     A GPU that several users hold is split evenly among them; a MIG slice counts by its share of the card.
-    Efficiency is the mean utilization while held.
+    Kernel active is sampled: the mean share of the time in which a kernel ran, in readings while the GPU was
+    held. Of a shared GPU it is the GPU's, not the person's.
 
     Example:  gpumon-static history users --since 7d --by model
     """
@@ -152,11 +148,11 @@ def import_(config_path: Path | None, log: Path) -> None:
 @since_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: stdout]")
 def export(config_path: Path | None, rntop: bool, as_csv: bool, since: int, output: Path | None) -> None:
-    """Write the samples that are still kept one by one (history.keep_raw), or the hours."""
+    """Write every reading of every GPU, or the hours of GPUs and users."""
     from gpumon_static.commands.history_reports import export as run_export
 
     exclusive(rntop=rntop, csv=as_csv)
-    run_export(load_config(config_path), since, output, as_hours=as_csv)
+    run_export(load_config(config_path), since, now(), output, as_hours=as_csv)
 
 
 @command
@@ -168,29 +164,31 @@ def export(config_path: Path | None, rntop: bool, as_csv: bool, since: int, outp
     show_default=True,
     help="Copies to keep: PATH, PATH.1 and so on.",
 )
-def backup(config_path: Path | None, target: Path, keep: int) -> None:
-    """Copy the database while it is in use.
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only: for cron, which mails every line.")
+def backup(config_path: Path | None, target: Path, keep: int, quiet: bool) -> None:
+    """Copy the history while it is in use, as one tar file.
 
     Replaces an older backup, and no other file.
 
-    Example, for cron:  gpumon-static history backup --keep 7 /backup/history.db
+    Example, for cron:  gpumon-static history backup --quiet --keep 7 /backup/history.tar
     """
     from gpumon_static.store.history.moving.copies import backup as run_backup
 
-    click.echo(f"wrote {run_backup(load_config(config_path).history_path, target, keep).words}")
+    written = run_backup(load_config(config_path).history_path, target, keep)
+    if not quiet:
+        click.echo(f"wrote {written.words}")
 
 
-backup_argument = click.argument(
-    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+backup_argument = click.argument("file", metavar="BACKUP", type=click.Path(exists=True, path_type=Path))
 
 
 @command
 @backup_argument
 def restore(config_path: Path | None, file: Path) -> None:
-    """Put a backup in the place of the database.
+    """Put a backup in the place of the history.
 
-    The backup is checked first, and a copy of what was there is kept beside it.
+    BACKUP: a file of `history backup`, a copy of the folder, or a history.db of a version before 0.2. It is
+    checked first, and what was there is kept beside it.
     """
     from gpumon_static.commands.history_reports import restore as run_restore
 
@@ -200,14 +198,29 @@ def restore(config_path: Path | None, file: Path) -> None:
 @command
 @backup_argument
 def merge(config_path: Path | None, file: Path) -> None:
-    """Add the database of another collector to this one.
+    """Add the history of another collector to this one.
 
-    For two collectors that become one. Where both have an hour of the same GPU, the one that knows more of it
-    counts, and never both. A second time changes nothing. A copy of what was there is kept beside it.
+    For two collectors that become one. BACKUP is as for `history restore`. Where both have an hour of a host,
+    the one that knows more of it counts, and never both. A second time changes nothing.
     """
     from gpumon_static.commands.history_reports import merge as run_merge
 
     run_merge(load_config(config_path), file, now())
+
+
+@command
+@click.argument(
+    "file", metavar="[DATABASE]", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+def convert(config_path: Path | None, file: Path | None) -> None:
+    """Turn the history.db of a version before 0.2 into files.
+
+    The next fetch does the same. The database stays as history.db.before-parquet. One that lies elsewhere,
+    such as an old backup, is added as `merge` adds it, and stays where it is.
+    """
+    from gpumon_static.commands.history_reports import convert as run_convert
+
+    run_convert(load_config(config_path), file, now())
 
 
 @command
@@ -216,13 +229,13 @@ def merge(config_path: Path | None, file: Path) -> None:
     "last_right",
     metavar="TIME",
     required=True,
-    callback=_moment,
+    callback=moment,
     help="The last time that is right: a date, or how long ago (2h).",
 )
 def repair(config_path: Path | None, last_right: int) -> None:
     """Drop what was recorded while the clock was ahead.
 
-    Whole hours go, from that of the first run after TIME on. A copy of the database is kept beside it.
+    All runs after TIME go. A copy of them is kept beside the history.
 
     Example:  gpumon-static history repair --drop-after 2025-11-14T09:30
     """

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpumon_static.bounds.vendors import VENDORS
-from gpumon_static.commands.options import command, config_option, exclusive, load_config, now
+from gpumon_static.commands.options import command, config_option, exclusive, load_config, moment, now
 from gpumon_static.terminal.amounts import parse_memory
 from gpumon_static.times import parse_duration
 
@@ -60,6 +61,12 @@ units_option = click.option(
 @command
 @config_option
 @click.option("--live", is_flag=True, help="Ask the hosts now; nothing is written.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    callback=moment,
+    help="As it was then: a time (2026-10-03T02:15, local time) or how long ago (3h).",
+)
 @click.option("-p", "--processes", is_flag=True, help="A line per process: user, PID, memory, runtime, name.")
 @click.option("-d", "--details", is_flag=True, help="Fan, temperature and power too.")
 @click.option("-t", "--times", is_flag=True, help="Show when each host was read.")
@@ -72,6 +79,7 @@ units_option = click.option(
 def show(
     config_path: Path | None,
     live: bool,
+    at: int | None,
     processes: bool,
     details: bool,
     times: bool,
@@ -82,7 +90,7 @@ def show(
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    """The lab as a table, from the last fetch.
+    """The lab as a table, from the last fetch, or as it was at a time of the history.
 
     Free GPUs are green, and your own processes have a star. In a pipe it is plain text, with the name
     of the host in every line.
@@ -93,16 +101,21 @@ def show(
     gpumon-static show -n 'gpu0[1-4]' -d  four hosts, with temperatures
     gpumon-static show -u alice           what alice runs
     gpumon-static show --free --json      for a script
+    gpumon-static show --at 3h -p         what ran three hours ago
     """
-    from gpumon_static.commands.show import run_show
+    from gpumon_static.commands.show import as_it_was, run_show
     from gpumon_static.terminal.show import Choice
 
     exclusive(json=as_json, csv=as_csv)
-    config = load_config(config_path, need_keys=live)
+    exclusive(live=live, at=at is not None)
+    config, then, clock = load_config(config_path, need_keys=live), None, now
+    if at is not None:
+        time = datetime.fromtimestamp(at, UTC)
+        (config, then), clock = as_it_was(config, time), lambda: time
     _matching(config, nodes)
     form = "json" if as_json else "csv" if as_csv else "table"
     look = {"unit": units, "processes": processes, "details": details, "seen": times}
-    run_show(config, Choice(nodes, user, free), look, form, clock=now, live=live)
+    run_show(config, Choice(nodes, user, free), look, form, clock=clock, live=live, then=then)
 
 
 @command
@@ -180,6 +193,10 @@ def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--model", metavar="TEXT", help="GPU name contains, such as A100."),
         click.option("--vendor", type=click.Choice(list(VENDORS)), help="GPUs of this vendor only."),
         click.option(
+            "--host", metavar="HOSTS", help="On these only: names with commas, such as gpu01,gpu1*."
+        ),
+        click.option("--group", metavar="GROUP", help="On hosts of this group only."),
+        click.option(
             "--from",
             "address",
             metavar="URL|PATH",
@@ -204,6 +221,8 @@ def free(
     memory: float,
     model: str | None,
     vendor: str | None,
+    host: str | None,
+    group: str | None,
     address: str | None,
     most: int,
     plain: bool,
@@ -228,7 +247,7 @@ def free(
 
     exclusive(plain=plain, json=as_json)
     exclusive(plain=plain, when=when)
-    wanted, form = Wanted(number, memory, model, vendor), _form(plain, as_json)
+    wanted, form = Wanted(number, memory, model, vendor, host, group), _form(plain, as_json)
     source = _source(address, config_path)
     click.echo(answer(source, wanted, now(), most=most, form=form, use_old=old, when=when))
 
@@ -242,6 +261,8 @@ def wait(
     memory: float,
     model: str | None,
     vendor: str | None,
+    host: str | None,
+    group: str | None,
     address: str | None,
     most: int,
     plain: bool,
@@ -262,7 +283,7 @@ def wait(
     exclusive(plain=plain, json=as_json)
     found = terminal.wait(
         _source(address, config_path),
-        Wanted(number, memory, model, vendor),
+        Wanted(number, memory, model, vendor, host, group),
         timeout,
         clock=now,
         say=lambda line: click.echo(f"gpumon-static: {line}", err=True),

@@ -25,6 +25,10 @@ NO_ROOM = "cannot write what it prints: no space left on device"
 COMPLETION = "_GPUMON_STATIC_COMPLETE"
 
 
+_signals: list[int] = []
+"""That have ended the command: a library may raise another error in the place of `Stopped`."""
+
+
 class Stopped(KeyboardInterrupt):
     """Raised when a signal ends the command: what is open is closed on the way out."""
 
@@ -68,6 +72,7 @@ def _stop(number: int, frame: FrameType | None, waits: int = MOST_WAITS) -> None
         return
     signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
     signal.setitimer(signal.ITIMER_REAL, TIDY_S)
+    _signals.append(number)
     raise Stopped(number)
 
 
@@ -102,7 +107,7 @@ def _explained(error: BaseException, context: dict[str, Any]) -> int:
     match stop or error:
         case click.Abort() | KeyboardInterrupt():
             click.echo("gpumon-static: interrupted", err=True)
-            return 128 + (stop.number if stop else signal.SIGINT)
+            return 128 + (stop.number if stop else [*_signals, signal.SIGINT][0])
         case GpumonError() as known:
             _say(str(known), context)
             return known.exit_code

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from operator import itemgetter
 from pathlib import Path
 
+from gpumon_static.bounds.run import within_budget
 from gpumon_static.collect.lab import ask_lab
 from gpumon_static.commands.keep import keep
 from gpumon_static.config.budget import budget_warning
@@ -40,17 +39,24 @@ def fetch(
     hosts = choose(config.hosts, only) if only else config.asked(clock())
     if owner := other_owner(config):
         say(f"root is at work in {config.paths.data}, which belongs to {owner}: its files stay {owner}'s")
+    if config.history.note and not config.history_path.exists():
+        # The first fetch after an update from 0.1; `check` reports it at any time.
+        say(config.history.note)
     make_private(config, say)
-    with lock.only_one(config.paths.data / "fetch.lock", clock()):
-        if too_long := budget_warning(config, hosts):
+    with lock.only_one(config.paths.data / "fetch.lock", clock(), say):
+        if not config.csv_path.exists() and (too_long := budget_warning(config, hosts)):
+            # Once, not by mail every five minutes; `check` reports it at any time.
             say(too_long)
         others = _readings_of_others(config, hosts, clock(), say) if only else {}
         in_order = in_turn(hosts, last_statuses(config.csv_path))
-        lab = ask_lab(config, in_order, clock, on_reading=on_reading, say=say)
-        asked = {r.host: r for r in lab.hosts}
-        readings = [asked[host.name] for host in hosts]
-        known = others | asked
-        kept = [known[host.name] for host in config.hosts if host.name in known]
+        nodes = snapshot.slurm_nodes(config.csv_path) if config.clusters else {}
+        lab = ask_lab(config, in_order, clock, on_reading=on_reading, say=say, last_nodes=nodes)
+        known = others | {r.host: r for r in lab.hosts}
+        cut = within_budget([known[host.name] for host in config.hosts if host.name in known])
+        if cut.line:
+            say(cut.line)
+        kept, by_name = cut.readings, {r.host: r for r in cut.readings}
+        readings = [by_name[host.name] for host in hosts]
         snapshot.write(config.csv_path, kept)
         slurm_file.write(slurm_file.path_in(config.paths.data), lab.slurm)
         events = keep(config, kept, readings, clock(), warn or say)
@@ -68,14 +74,7 @@ def last_slurm_statuses(config: Config) -> dict[str, str]:
 
 def last_statuses(csv_path: Path) -> dict[str, str]:
     """Each host's status in the last run; none where the file cannot be read, which is reported elsewhere."""
-    try:
-        with csv_path.open(newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
-            header = next(rows)
-            cells = itemgetter(header.index("host"), header.index("status"))
-            return dict(map(cells, rows))
-    except (OSError, ValueError, IndexError, StopIteration, csv.Error):
-        return {}
+    return snapshot.cells_by_host(csv_path, "status")
 
 
 def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> tuple[HostConfig, ...]:

@@ -9,10 +9,11 @@ from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
 from gpumon_static.store import clock, events_file
-from gpumon_static.store.events import Event
+from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.store.history import record
 from gpumon_static.survey.changes import note_changes
-from gpumon_static.survey.sightings import model_name, sightings
+from gpumon_static.survey.names import short_model
+from gpumon_static.survey.sightings import sightings
 from gpumon_static.text import Say
 
 
@@ -21,26 +22,41 @@ def keep(
 ) -> list[Event]:
     """Return the new events. `asked`: the readings of this run. Problems are reported and never end a run."""
     path = events_file.path_in(config.paths.data)
-    memory = events_file.load_or_put_aside(path, now, say)
+    memory, can_note = EventMemory(), True
+    try:
+        memory = events_file.load_or_put_aside(path, now, say)
+    except events_file.UnreadableEvents as error:
+        # Saving now would let them begin anew, with every host's state forgotten.
+        can_note = False
+        say(f"events: {error}: the changes of this run are not recorded in them")
     recorded = {at.astimezone(UTC).replace(microsecond=0) for at in _recorded(config, memory.newest)}
-    belief = clock.judge(recorded, memory.doubted, now, any(reading.ok for reading in asked))
+    answered = any(reading.ok for reading in asked)
+    belief = clock.judge(recorded, memory.doubted, now, answered, memory.newest)
     memory.doubted = list(belief.doubted)
     new: list[Event] = []
     if belief.line:
         say(f"clock: {belief.line}")
+    before = min((reading.fetched_at for reading in asked), default=now) - timedelta(seconds=1)
     if belief.drops_ahead:
-        memory.rewind(min(reading.fetched_at for reading in asked) - timedelta(seconds=1))
+        memory.rewind(before)
+    if belief.rewinds_hosts:
+        memory.rewind_hosts(before)
     if belief.is_believed:
+        memory.date_hosts(clock.EARLIEST_VALID, before)
+    if belief.is_believed or belief.notes_events:
         new = note_changes(memory, asked, config)
+    if belief.is_believed:
         record.record(
             config,
-            sightings(readings, config.busy),
+            sightings(readings, config.busy, config.groups),
             now,
             say,
             drops_ahead=belief.drops_ahead,
-            short_model=model_name,
-            events=memory.events,
+            events=[event for event in memory.events if event.at >= clock.EARLIEST_VALID],
+            short_model=short_model,
         )
+    if not can_note:
+        return []
     try:
         events_file.save(path, memory)
     except GpumonError as error:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpumon_static.times import parse_duration
 from gpumon_static.times import utc_now as now
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
 
-__all__ = ["command", "config_option", "debug_option", "exclusive", "load_config", "now"]
+__all__ = ["command", "config_option", "debug_option", "exclusive", "load_config", "moment", "now"]
 
 
 def _remember_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -35,6 +37,19 @@ config_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="The config file.  [default: $GPUMON_CONFIG, ./config.ini, then that of the user and of /etc]",
 )
+
+
+def moment(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    """`30d` or a date to seconds since 1970."""
+    if value is None:
+        return None
+    try:
+        return int(now().timestamp()) - parse_duration(value)
+    except ValueError as error:
+        try:
+            return int(datetime.fromisoformat(value).astimezone().timestamp())
+        except (ValueError, OverflowError):
+            raise click.BadParameter(f"{error}, nor a date such as 2025-11-14") from None
 
 
 def exclusive(**given: bool) -> None:

@@ -15,12 +15,14 @@ from gpumon_static.publish.page.branding import load_branding
 from gpumon_static.publish.page.split.site import render_site
 from gpumon_static.publish.page.view import make_ready
 from gpumon_static.store import events_file, site_files, snapshot
-from gpumon_static.store.history.database import HistoryError, reading
-from gpumon_static.store.history.past import timelines
+from gpumon_static.store.events import EventMemory
+from gpumon_static.store.history import past as history_past
+from gpumon_static.store.history.engine import HistoryError
+from gpumon_static.store.history.reader import ask
 from gpumon_static.store.memory import no_search_for_cycles
+from gpumon_static.store.pseudonyms import read_key
 from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.pseudonyms import read_key
 from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal.show_file import SHOW_FILES, show_files
 
@@ -49,7 +51,7 @@ def _files(config: Config, now: datetime) -> dict[str, Content]:
     needs_key = any(page.users == Tier.PSEUDONYMS for page in config.pages)
     key = read_key(config.paths.data) if needs_key else b""
     past = _past(config, now)
-    memory = events_file.load(events_file.path_in(config.paths.data))
+    memory = _events(config)
     # The data before the pages that are read with it.
     clusters = slurm_file.read(slurm_file.path_in(config.paths.data))
     survey = build_survey(readings, config, now, key=key, clusters=clusters)
@@ -69,12 +71,24 @@ def _files(config: Config, now: datetime) -> dict[str, Content]:
     return {**files, **(show_files(survey) if config.site.show else {}), **pages}
 
 
-def _past(config: Config, now: datetime) -> timelines.Past | None:
+def _events(config: Config) -> EventMemory:
+    """The events of the feed; none where they cannot be read, which `fetch` reports."""
+    try:
+        return events_file.load(events_file.path_in(config.paths.data))
+    except events_file.UnreadableEvents:
+        return EventMemory()
+
+
+def _past(config: Config, now: datetime) -> history_past.Past | None:
     """The history; None where it cannot be read. `fetch` and `history` report why."""
     if not config.history.enabled:
         return None
     try:
-        with reading(config.history_path) as connection:
-            return timelines.read(connection, now, config.groups)
+        by_group = any(config.groups.values())
+        idle_after = config.history.idle_after
+        return ask(
+            config.history_path,
+            lambda reader: history_past.read(reader, now, by_group=by_group, idle_after=idle_after),
+        )
     except HistoryError:
         return None

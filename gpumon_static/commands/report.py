@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,17 +16,18 @@ from pathlib import Path
 import click
 
 from gpumon_static.config.settings import Config
-from gpumon_static.files import write_atomic
+from gpumon_static.files import read_file, write_atomic
 from gpumon_static.publish.page.past import namer
 from gpumon_static.publish.reports.supply import SupplyReport, SupplySection, render_supply
-from gpumon_static.store.history.database import HistoryError, reading
-from gpumon_static.store.history.questions import Period, newest_run, period
+from gpumon_static.store.history.engine import HistoryError
+from gpumon_static.store.history.questions import period
+from gpumon_static.store.history.reader import Period, Reader, ask
 from gpumon_static.store.history.supply import supply
+from gpumon_static.store.pseudonyms import read_key
 from gpumon_static.survey.privacy import Tier
-from gpumon_static.survey.pseudonyms import read_key
 from gpumon_static.survey.supply import SupplyRow, supply_rows, with_names
-from gpumon_static.terminal.reports import for_scripts
-from gpumon_static.terminal.supply import supply_report
+from gpumon_static.terminal.history.reports import for_scripts
+from gpumon_static.terminal.history.supply import supply_report
 from gpumon_static.times import utc_text
 
 FOLDER = "reports"
@@ -54,11 +54,14 @@ def report(
     config: Config, time: ReportTime, now: datetime, output: Path | None, form: str | None, *, by_group: bool
 ) -> None:
     """`form`: csv, json, or None for HTML."""
-    with reading(config.history_path) as connection:
-        maker = _Maker(config, connection, now)
-        text = (
+
+    def made(reader: Reader) -> str:
+        maker = _Maker(config, reader, now)
+        return (
             maker.html(time, by_group=by_group) if form is None else maker.text(time, form, by_group=by_group)
         )
+
+    text = ask(config.history_path, made)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -72,13 +75,18 @@ def month_reports(config: Config, now: datetime) -> dict[str, str]:
     try:
         if not config.history.enabled:
             raise HistoryError("history.enabled is false")
-        with reading(config.history_path) as connection:
-            maker = _Maker(config, connection, now)
-            last = datetime.fromtimestamp(month_of(now).since - 1, UTC)
-            name, month = f"{last:%Y-%m}.html", month_of(last)
-            if not (folder / name).exists() and maker.is_over(month):
-                stale[name] = month
-            made = {name: maker.html(time, by_group=True) for name, time in stale.items()}
+        last = datetime.fromtimestamp(month_of(now).since - 1, UTC)
+        name, month = f"{last:%Y-%m}.html", month_of(last)
+        is_missing = not (folder / name).exists()
+        if not is_missing and not stale:
+            return {}
+
+        def reports(reader: Reader) -> dict[str, str]:
+            maker = _Maker(config, reader, now)
+            wanted = stale | ({name: month} if is_missing and maker.is_over(month) else {})
+            return {name: maker.html(time, by_group=True) for name, time in wanted.items()}
+
+        made = ask(config.history_path, reports)
     except HistoryError:
         # What it may no longer show goes at once; a history that can be read again fills it.
         made = {name: empty_report(config, now) for name in stale}
@@ -99,15 +107,15 @@ def empty_report(config: Config, now: datetime) -> str:
 
 
 class _Maker:
-    def __init__(self, config: Config, connection: sqlite3.Connection, now: datetime) -> None:
+    def __init__(self, config: Config, reader: Reader, now: datetime) -> None:
         self._config = config
-        self._connection = connection
+        self._reader = reader
         self._now = now
         self._page = config.pages[0]
 
     def is_over(self, month: ReportTime) -> bool:
         """The runs have passed its end, and something is known of it."""
-        passed = month.until is not None and (newest_run(self._connection) or 0) >= month.until
+        passed = month.until is not None and (self._reader.newest_run() or 0) >= month.until
         return passed and bool(self._rows(month, by_group=False)[1])
 
     def text(self, time: ReportTime, form: str, *, by_group: bool) -> str:
@@ -136,8 +144,9 @@ class _Maker:
 
     def _rows(self, time: ReportTime, *, by_group: bool) -> tuple[Period, list[SupplyRow]]:
         now = int(self._now.timestamp())
-        asked = period(self._connection, time.since, now if time.until is None else min(now, time.until))
-        answer = supply(self._connection, asked, self._config.groups if by_group else None)
+        asked = period(self._reader, time.since, now if time.until is None else min(now, time.until))
+        idle_after = self._config.history.idle_after
+        answer = supply(self._reader, asked, by_group=by_group, idle_after=idle_after)
         tier = Tier(self._page.users or self._config.site.users)
         key = read_key(self._config.paths.data) if tier is Tier.PSEUDONYMS else b""
         rows = with_names(supply_rows(answer), namer(tier, key, self._config.users))
@@ -169,8 +178,7 @@ def _written(folder: Path) -> list[tuple[str, ReportTime]]:
 
 def _scope_of(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            found = _SCOPE.search(file.read(1000))
+        found = _SCOPE.search(read_file(path, 1000))
     except OSError:
         return None
     return found[1].decode() if found else None

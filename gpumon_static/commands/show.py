@@ -6,27 +6,45 @@ import getpass
 import io
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
 from gpumon_static.config.settings import Config
-from gpumon_static.model import HostReading
-from gpumon_static.survey.survey import Survey
+from gpumon_static.model import STATUS_MEANINGS, HostReading
+from gpumon_static.survey.survey import Survey, stale_after_s
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, chosen, jobs_of, show, survey_of
 from gpumon_static.times import Clock
 
+if TYPE_CHECKING:
+    from gpumon_static.store.history.views.moment import LabThen
+
+MOST_UNREAD = 5
+"""Hosts without a reading that are named."""
+
 
 def run_show(
-    config: Config, choice: Choice, look: Mapping[str, Any], form: str, *, clock: Clock, live: bool
+    config: Config,
+    choice: Choice,
+    look: Mapping[str, Any],
+    form: str,
+    *,
+    clock: Clock,
+    live: bool = False,
+    then: LabThen | None = None,
 ) -> None:
+    """`then`: the lab at a time of the past, which `clock` gives."""
     from gpumon_static.store import snapshot
 
-    readings = ask_now(config, choice, clock) if live else snapshot.read(config.csv_path)
+    if then:
+        readings: Sequence[HostReading] = then.readings
+    else:
+        readings = ask_now(config, choice, clock) if live else snapshot.read(config.csv_path)
     survey = survey_of(readings, config, clock())
     if form == "json":
         click.echo(as_json(survey, choice))
@@ -36,7 +54,40 @@ def run_show(
         allow_any_text()
         console = Console(markup=False, highlight=False, emoji=False)
         every_node = not console.is_terminal
-        show(console, survey, choice, Look(**look, me=who_am_i(), every_node=every_node))
+        shown = Look(**look, me=who_am_i(), every_node=every_node, is_past=then is not None)
+        show(console, survey, choice, shown)
+
+
+def as_it_was(config: Config, moment: datetime) -> tuple[Config, LabThen]:
+    """The lab at that time, and the config with the hosts that it had: those that were read."""
+    from gpumon_static.store.history.views.moment import lab_then
+
+    then = lab_then(config.history_path, int(moment.timestamp()), stale_after_s, _say)
+    readings = [_explained(reading) for reading in then.readings]
+    configured = {host.name: host for host in config.hosts}
+    # A host that has left the config since then is like any other, and one in maintenance today was in use.
+    plain_host = replace(config.hosts[0], group=None, note=None, gpus=None, vendor=None)
+    hosts = tuple(
+        replace(
+            configured.get(reading.host) or replace(plain_host, name=reading.host, address=reading.host),
+            state=None,
+        )
+        for reading in readings
+    )
+    if unread := [name for name in configured if name not in {reading.host for reading in readings}]:
+        more = f" and {len(unread) - MOST_UNREAD} more" if len(unread) > MOST_UNREAD else ""
+        _say(f"no reading then of {', '.join(unread[:MOST_UNREAD])}{more}")
+    site = replace(config.site, interval=max(config.site.interval, then.interval_s))
+    return replace(config, hosts=hosts, site=site), replace(then, readings=readings)
+
+
+def _explained(reading: HostReading) -> HostReading:
+    """The history keeps the lines of errors only where the config asks for it."""
+    return reading if reading.ok or reading.error else replace(reading, error=STATUS_MEANINGS[reading.status])
+
+
+def _say(line: str) -> None:
+    click.echo(f"gpumon-static: {line}", err=True)
 
 
 def as_json(survey: Survey, choice: Choice) -> str:
@@ -72,12 +123,12 @@ def chosen_readings(survey: Survey, choice: Choice) -> list[HostReading]:
 def ask_now(config: Config, choice: Choice, clock: Clock) -> list[HostReading]:
     """Ask the hosts, beside a fetch that may be running: no lock, and nothing is written."""
     from gpumon_static.collect.lab import ask_lab
+    from gpumon_static.store import snapshot
 
     asked = config.asked(clock())
     hosts = tuple(host for host in asked if not choice.nodes or choice.nodes.search(host.name))
-    return ask_lab(
-        config, hosts, clock, say=lambda line: click.echo(f"gpumon-static: {line}", err=True)
-    ).hosts
+    nodes = snapshot.slurm_nodes(config.csv_path) if config.clusters else {}
+    return ask_lab(config, hosts, clock, say=_say, last_nodes=nodes).hosts
 
 
 def allow_any_text() -> None:

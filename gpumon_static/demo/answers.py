@@ -49,6 +49,10 @@ case $* in
   *) echo "{slurm.VERSION}" ;;
 esac
 """,
+    "squeue": """\
+#!/bin/sh
+exec cat "$DEMO_ANSWERS/squeue"
+""",
     "df": """\
 #!/bin/sh
 exec cat "$DEMO_ANSWERS/df"

@@ -1,7 +1,6 @@
 """A past for the demo lab: the runs and events of the last weeks, as if cron had always been there.
 
-The lab is a function of time, so any past run can be computed. The further back, the fewer runs:
-what is older than a week is kept as sums anyhow.
+The lab is a function of time, so any past run can be computed. The further back, the fewer runs.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ from gpumon_static.demo import workload
 from gpumon_static.demo.chance import dice
 from gpumon_static.demo.lab import DemoHost
 from gpumon_static.model import HostReading, Status
-from gpumon_static.store import events_file
+from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.events import EventMemory
-from gpumon_static.store.history.database import writing
-from gpumon_static.store.history.event_log import add_events
-from gpumon_static.store.history.ledger import Ledger
-from gpumon_static.store.history.names import Names
-from gpumon_static.store.history.record import add_run, prune_as_configured
-from gpumon_static.store.history.supply_count import SupplyNaming
+from gpumon_static.store.history import event_log
+from gpumon_static.store.history.engine import open_engine
+from gpumon_static.store.history.observed import Run
+from gpumon_static.store.history.record import add_past
+from gpumon_static.store.history.upkeep.closing import make_sums
 from gpumon_static.survey.changes import note_changes
-from gpumon_static.survey.sightings import model_name, sightings
+from gpumon_static.survey.sightings import sightings
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
@@ -43,28 +41,32 @@ FAILING_FOR = {Status.REFUSED: 2 * HOUR + 10 * MINUTE, Status.DRIVER: 26 * HOUR}
 FAULTY_FOR = 6 * DAY + 5 * HOUR
 """Since when the GPU that is broken on purpose has been so."""
 OFF_EVERY = 13 * DAY
+SECONDS_FOR_SUMS = 5.0
 
 
 def fill(config: Config, hosts: Sequence[DemoHost], now: datetime, days: int) -> int:
-    """Add the past runs; return their number. What the history has already is left as it is."""
+    """Add the past runs; return their number. Where there is a history already, nothing is added."""
     end = int(now.timestamp())
-    with writing(config.history_path) as connection:
-        last = connection.execute("SELECT max(at) FROM runs").fetchone()[0] or 0
-        coarser = -(-sum(len(host.gpus) for host in hosts) // GPUS_IN_SECONDS)
-        runs = [(at, step) for at, step in _runs(end, days, coarser) if at > last]
-        raw_from = end - config.history.keep_raw * DAY
-        names, naming = Names(connection), SupplyNaming(config.groups, model_name)
-        ledger = Ledger(connection, names, LONGEST_STEP, raw_from=raw_from, naming=naming)
-        memory, events = EventMemory(), []
-        for at, ledger.interval_s in runs:
-            readings = [_reading(host, at, end) for host in hosts]
-            add_run(ledger, at, sightings(readings, config.busy))
-            events += note_changes(memory, readings, config)
-        ledger.save()
-        if runs:
-            add_events(connection, names.host, events, end - config.history.keep_events * DAY)
-            events_file.save(events_file.path_in(config.paths.data), memory)
-        prune_as_configured(connection, config, end)
+    coarser = -(-sum(len(host.gpus) for host in hosts) // GPUS_IN_SECONDS)
+    times = [] if config.history_path.exists() else list(_runs(end, days, coarser))
+    if not times:
+        return 0
+    memory, events, runs, readings = EventMemory(), [], [], []
+    for at, step in times:
+        seen = [_reading(host, at, end) for host in hosts]
+        events += note_changes(memory, seen, config)
+        runs.append(Run(at, sightings(seen, config.busy, config.groups), step))
+        readings += seen
+    events_file.save(events_file.path_in(config.paths.data), memory)
+    csv = config.paths.data / ".past.csv"
+    try:
+        snapshot.write(csv, readings)
+        with open_engine(config.history_path) as engine:
+            add_past(engine, config.history_path, csv, runs, config.history.texts, end)
+            event_log.add(engine, config.history_path, events, end - config.history.keep_events * DAY)
+            make_sums(engine, config.history_path, SECONDS_FOR_SUMS)
+    finally:
+        csv.unlink(missing_ok=True)
     return len(runs)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -99,11 +98,11 @@ def _say_failed(readings: Sequence[HostReading], cluster: DemoCluster, say: Say)
 
 def _say_what_next(config: Config, say: Say) -> None:
     directory = config.path.parent
-    where = "" if directory == Path(DEFAULT_DIRECTORY) else f" --dir {shlex.quote(str(directory))}"
+    where = () if directory == Path(DEFAULT_DIRECTORY) else ("--dir", directory)
     say("")
-    say(f"next     {own_command()} demo{where} --serve    keeps the hosts up and the page fresh")
-    say(f"         {own_command()} render -c {shlex.quote(str(config.path))}")
-    say(f"         {own_command()} history users -c {shlex.quote(str(config.path))}")
+    say(f"next     {own_command('demo', *where, '--serve')}    keeps the hosts up and the page fresh")
+    say(f"         {own_command('render', '-c', config.path)}")
+    say(f"         {own_command('history', 'users', '-c', config.path)}")
     say(f"page     {config.page_path}")
 
 
@@ -111,7 +110,7 @@ def _keep_fresh(
     config: Config, cluster: DemoCluster, pipelines: Pipelines, clock: Clock, url: str, say: Say
 ) -> None:
     say("")
-    say(f"next     {own_command()} fetch -v -c {shlex.quote(str(config.path))}    in another terminal")
+    say(f"next     {own_command('fetch', '-v', '-c', config.path)}    in another terminal")
     say(f"page     {url}    fresh every {REFRESH_SECONDS:.0f} s; Ctrl-C ends it")
     try:
         while True:

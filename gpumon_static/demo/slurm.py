@@ -1,4 +1,4 @@
-"""The Slurm of the demo lab: what scontrol prints of its hosts, and what a fetch makes of that.
+"""The Slurm of the demo lab: what scontrol and squeue print of its hosts, and what a fetch makes of that.
 
 It manages the groups in `SLURM_GROUPS`. One node is drained, nodes that are down are so in Slurm too, a job
 has a GPU and runs nothing on it, and two jobs wait.
@@ -66,14 +66,15 @@ def with_slurm(reading: HostReading, host: DemoHost, at: int) -> HostReading:
 
 
 def files(hosts: Iterable[DemoHost], at: int) -> dict[str, str]:
-    """What scontrol prints."""
+    """What scontrol and squeue print."""
     managed = [host for host in hosts if is_managed(host)]
     held = {host.name: [] if _is_down(host) else list(_held(host, at)) for host in managed}
     everything = sorted((one for some in held.values() for one in some), key=lambda one: one.id)
-    jobs = [_job_line(list(parts)) for _, parts in groupby(everything, key=lambda one: one.id)]
-    jobs += [_waiting_line(*one, at) for one in WAITING]
+    running_jobs = [list(parts) for _, parts in groupby(everything, key=lambda one: one.id)]
+    jobs = [*map(_job_line, running_jobs), *(_waiting_line(*one, at) for one in WAITING)]
+    owners = [*map(_owner_line, running_jobs), *(_waiting_owner(*one[:2]) for one in WAITING)]
     nodes = [_node_line(host, held[host.name], at) for host in managed]
-    return {"scontrol.jobs": "".join(jobs), "scontrol.nodes": "".join(nodes)}
+    return {"scontrol.jobs": "".join(jobs), "scontrol.nodes": "".join(nodes), "squeue": "".join(owners)}
 
 
 def _held(host: DemoHost, at: int) -> Iterator[SlurmGpus]:
@@ -147,6 +148,17 @@ def _job_line(parts: list[SlurmGpus]) -> str:
         f" EndTime={_time(first.ends_at)} Partition={first.host.group} NumNodes={len(parts)}"
         f" TRES=cpu=8,gres/gpu={total} Socks/Node=* CoreSpec=* {groups}MinCPUsNode=1 Command=train.sh\n"
     )
+
+
+def _owner_line(parts: list[SlurmGpus]) -> str:
+    first = parts[0]
+    nodes = ",".join(dict.fromkeys(one.host.name for one in parts))
+    return f"{first.id}|{first.person.uid}|{first.person.login}|RUNNING|{nodes}\n"
+
+
+def _waiting_owner(number: int, user: str) -> str:
+    login, _, uid = user.rstrip(")").partition("(")
+    return f"{number}|{uid}|{login}|PENDING|\n"
 
 
 def _group(host: DemoHost, gpus: tuple[int, ...]) -> str:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from math import sin, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpumon_static.demo.jobs import DemoJob, Habit, Lane, Slot, daylight, running, utilization
 from gpumon_static.demo.lab import SLURM_GROUPS, DemoGpu, DemoHost, DemoSlice
@@ -20,6 +20,7 @@ DRIVER_FAILURE = (
 _PROCESSES_PER_GPU = 8
 _MOST_SLOTS = 128
 _DRIVER_MIB = 4.0
+IDLE_MHZ, PCIE_GENERATION = 210, 4
 CPU_TICKS = 25
 """Of each core, between two readings of /proc/stat: a quarter of a second."""
 
@@ -107,7 +108,8 @@ def _gpu(gpu: DemoGpu, shares: _Shares, at: int) -> Gpu:
     slices = tuple(_slice(number, s, shares[gpu.index, number]) for number, s in enumerate(gpu.slices))
     whole = shares[gpu.index, None]
     load = _load(gpu, shares)
-    power = _power(gpu, load, bool(whole or any(s.processes for s in slices)), at)
+    is_used = bool(whole or any(s.processes for s in slices))
+    power = _power(gpu, load, is_used, at)
     temperature = _temperature(gpu, power)
     used = _DRIVER_MIB + _memory(whole) + sum(s.memory_used_mib or 0 for s in slices)
     return Gpu(
@@ -128,7 +130,20 @@ def _gpu(gpu: DemoGpu, shares: _Shares, at: int) -> Gpu:
         processes=tuple(share.process for share in whole),
         faults=gpu.faults,
         vendor=gpu.model.vendor,
+        **(_board(gpu, is_used=is_used) if not gpu.model.pci_id else {}),
     )
+
+
+def _board(gpu: DemoGpu, *, is_used: bool) -> dict[str, Any]:
+    """What the vendor's tool reports of the board."""
+    model = gpu.model
+    return {
+        "clock_sm_mhz": float(model.clock_mhz if is_used else IDLE_MHZ),
+        "performance_state": "P8" if not is_used else "P2" if model.has_fan else "P0",
+        "pcie_generation": PCIE_GENERATION if is_used else 1,
+        "pcie_generation_max": PCIE_GENERATION,
+        "serial": None if model.has_fan else f"165{int(gpu.uuid[4:12], 16):010}",
+    }
 
 
 def _slice(number: int, demo: DemoSlice, shares: list[_Share]) -> MigDevice:

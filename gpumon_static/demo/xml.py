@@ -71,7 +71,7 @@ def _timestamp(at: datetime) -> str:
 
 
 def _gpu(host: DemoHost, demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
-    power_state = "P8" if not gpu.all_processes else "P2" if demo.model.has_fan else "P0"
+    power_state = gpu.performance_state or NA
     return {
         **_identity(host, demo, gpu),
         "pci": _pci(gpu),
@@ -91,7 +91,7 @@ def _gpu(host: DemoHost, demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
             "memory_temp": NA,
         },
         **_power(host, gpu, power_state),
-        "clocks": _clocks(demo, gpu),
+        "clocks": _clocks(gpu),
         "max_clocks": {
             "graphics_clock": f"{demo.model.clock_mhz} MHz",
             "sm_clock": f"{demo.model.clock_mhz} MHz",
@@ -115,7 +115,7 @@ def _identity(host: DemoHost, demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
         "mig_mode": {"current_mig": mig, "pending_mig": mig},
         "mig_devices": slices,
         "accounting_mode": "Disabled",
-        "serial": NA if demo.model.has_fan else f"165{int(demo.uuid[4:12], 16):010}",
+        "serial": gpu.serial or NA,
         "uuid": demo.uuid,
         "minor_number": str(demo.index),
         "vbios_version": "92.00.25.00.08",
@@ -143,12 +143,15 @@ def _slice(demo: DemoGpu, mig: MigDevice) -> Value:
 
 
 def _pci(gpu: Gpu) -> Value:
-    generation = "4" if gpu.all_processes else "1"
+    generations: dict[str, Value] = {
+        "max_link_gen": str(gpu.pcie_generation_max),
+        "current_link_gen": str(gpu.pcie_generation),
+    }
     return {
         "pci_bus": (gpu.bus_id or "")[9:11],
         "pci_bus_id": gpu.bus_id or NA,
         "pci_gpu_link_info": {
-            "pcie_gen": {"max_link_gen": "4", "current_link_gen": generation},
+            "pcie_gen": generations,
             "link_widths": {"max_link_width": "16x", "current_link_width": "16x"},
         },
         "replay_counter": "0",
@@ -239,8 +242,8 @@ def _power(host: DemoHost, gpu: Gpu, power_state: str) -> dict[str, Value]:
     }
 
 
-def _clocks(demo: DemoGpu, gpu: Gpu) -> Value:
-    clock = f"{demo.model.clock_mhz if gpu.all_processes else 210} MHz"
+def _clocks(gpu: Gpu) -> Value:
+    clock = _with_unit(gpu.clock_sm_mhz, "MHz")
     return {"graphics_clock": clock, "sm_clock": clock}
 
 

@@ -1,6 +1,7 @@
 """The files of a deployment: the templates of templates/deploy/, filled with the values of an installation.
 
-A template has `@{name}` where a value goes. A value of several lines is indented as the line it stands on.
+A template has `@{name}` where a value goes. A value of several lines is indented, or commented
+out, as the line it stands on.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gpumon_static import resources
+from gpumon_static.collect.probe.framing import PROBE_PATH
 from gpumon_static.deployment import UNITS, schedule
 from gpumon_static.deployment.installation import Installation
 
 Quote = Callable[[str], str]
-PROBE = "/usr/local/bin/gpumon-probe"
 TIME_TO_WRITE_S = 50
 """Seconds between the deadline of a fetch and the end of a run."""
-_VALUE = re.compile(r"^(?P<indent>[ \t]*)@\{(?P<block>\w+)\}$|@\{(?P<name>\w+)\}", re.MULTILINE)
+_VALUE = re.compile(r"^(?P<indent>[ \t#]*)@\{(?P<block>\w+)\}$|@\{(?P<name>\w+)\}", re.MULTILINE)
 _PLAIN = re.compile(r"[\w./@:+-]+")
 
 
@@ -51,19 +52,6 @@ QUOTES: Mapping[str, Quote] = {
     "authorized_keys": str,
     "ansible-vars": yaml_quoted,
 }
-SITE_FILES = (
-    "index.html", "gpus.json", "gpus.schema.json", "metrics.prom", "free.txt", "feed.xml", "load_data.csv",
-    "show.txt", "show.ansi", "gpufree",
-)  # fmt: skip
-"""What render may write beside the pages of `[[site.pages]]`, each with its packed form."""
-DATA_FILES = (
-    "load_data.csv",
-    "history.db*",
-    "events.json*",
-    "site-files.json",
-    "pseudonyms.key",
-    "fetch.lock",
-)
 
 
 def text_of(name: str, there: Installation) -> str:
@@ -102,13 +90,14 @@ def _values(there: Installation, quote: Quote) -> dict[str, str]:
         "every": schedule.words(there.interval),
         "timer": schedule.timer_lines(there.interval),
         "deadline": f"{there.deadline:g}",
+        "memory": f"{there.memory_mib}M",
         "timeout": f"{there.deadline + TIME_TO_WRITE_S:g}",
         "protect_home": "read-only" if there.is_in_a_home else "yes",
         "private_devices": "no" if own else "yes",
         "protect_proc": "default" if own else "invisible",
         "proc_subset": "all" if own else "pid",
         "server_name": there.server_name,
-        "probe": PROBE,
+        "probe": PROBE_PATH,
         "public_key": there.public_key,
     }
 

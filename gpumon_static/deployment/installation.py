@@ -6,9 +6,12 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpumon_static.collect.engines.shards import processes_for
 from gpumon_static.config.settings import Config
 from gpumon_static.resources import own_program
 
+OWN_MIB = 2048
+"""Of fetch and render themselves."""
 HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))
 """What ProtectHome= hides."""
 
@@ -25,6 +28,8 @@ class Installation:
     interval: int = 300
     """Seconds between two runs."""
     deadline: float = 240
+    memory_mib: int = 4096 + OWN_MIB
+    """The most that a run may take: all its workers, each at its own limit, and what writes the page."""
     reads_itself: bool = False
     """The config names the collector itself as a host."""
     server_name: str = "gpu-monitor.lab.example"
@@ -55,11 +60,17 @@ def installation_of(config: Config, account: str, server_name: str | None = None
         site=config.paths.site,
         interval=config.site.interval,
         deadline=config.fetch.deadline,
+        memory_mib=_memory_mib(config),
         reads_itself=any(host.transport == "local" for host in config.hosts),
         server_name=server_name or Installation.server_name,
         public_key=_public_key(keys) or Installation.public_key,
         keys=keys,
     )
+
+
+def _memory_mib(config: Config) -> int:
+    workers = processes_for(len(config.hosts), config.fetch.processes)
+    return workers * config.fetch.worker_memory + OWN_MIB
 
 
 def home_of(account: str) -> Path:

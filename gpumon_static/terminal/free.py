@@ -10,15 +10,16 @@ from datetime import datetime
 from typing import Any
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.survey.offers import Offer, Wanted, is_fresh, offers
+from gpumon_static.survey.offers import Offer, Wanted, is_fresh, matcher, offered_places, offers
 from gpumon_static.survey.slurm.when import Estimate, estimates
 from gpumon_static.terminal.source import Source, Unavailable
-from gpumon_static.text import Say
+from gpumon_static.text import Say, in_gb, plain
 from gpumon_static.times import Clock, age_of, duration, parse_utc, utc_text
 
 USUAL_PAUSE = 60.0
 """Seconds between two requests where the page does not set how often it may be asked."""
 LONGEST_PAUSE = 600.0
+MOST_MODELS = 20
 NO_SLURM = "by when is not known: that needs [slurm] in the collector's config (docs/slurm.md)"
 NO_END = "by when is not known: Slurm reports no job there with a time limit"
 
@@ -31,6 +32,7 @@ def find(
     """The offers, and their gpus.json without its stale hosts. Raises `Unavailable` for stale data."""
     document, there = source.read(now)
     try:
+        _check_names(document, wanted)
         if use_old:
             return offers(document, wanted, None), document
         if problem := _stale(document, there):
@@ -40,6 +42,26 @@ def find(
         return found, document | {"hosts": fresh}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GpumonError("this gpus.json is damaged, or not one of gpumon-static") from error
+
+
+def _check_names(document: dict[str, Any], wanted: Wanted) -> None:
+    """Raise where there is no such host or group: a typing error, and no reason to wait."""
+    hosts = document["hosts"]
+    groups = sorted({plain(host["group"]) for host in hosts if host.get("group")})
+    if wanted.group is not None and wanted.group not in groups:
+        raise GpumonError(f"there is no group {wanted.group!r}; there are: {', '.join(groups) or 'none'}")
+    if not any(map(wanted.is_on, hosts)) and wanted.hosts:
+        raise GpumonError(f"no host is called {wanted.hosts!r}")
+
+
+def _no_such_model(document: dict[str, Any], wanted: Wanted) -> str:
+    """What there is instead, where no GPU that answers is of the model; empty where one is."""
+    on = (host for host in document["hosts"] if wanted.is_on(host))
+    places = [place for host in on for place in offered_places(host["gpus"])]
+    if not wanted.model or any(map(matcher(wanted, (place.model for place in places)), places)):
+        return ""
+    models = ", ".join(sorted({place.model for place in places})[:MOST_MODELS]) or "none"
+    return f"no GPU there is a {plain(wanted.model)}; there are: {models}"
 
 
 def answer(
@@ -86,7 +108,8 @@ def wait(
             found, document = find(source, wanted, clock(), use_old=False)
             if found:
                 return found
-            pause, failures, problem = float(document.get("refresh_s") or USUAL_PAUSE), 0, ""
+            pause, failures = float(document.get("refresh_s") or USUAL_PAUSE), 0
+            problem = _no_such_model(document, wanted)
             estimate = _estimate(document, wanted, clock())
             if estimate and estimate != expected:
                 say(f"expected: {estimate}")
@@ -121,7 +144,8 @@ def no_place(
     told = _estimate(document, wanted, now)
     if asks_when and not told:
         told = NO_END if document.get("slurm") else NO_SLURM
-    return GpumonError(f"no host has {wanted} now" + (f"; {told}" if told else ""))
+    reasons = filter(None, (f"no host has {wanted} now", _no_such_model(document, wanted), told))
+    return GpumonError("; ".join(reasons))
 
 
 def _estimate(document: dict[str, Any], wanted: Wanted, now: datetime) -> str:
@@ -131,13 +155,13 @@ def _estimate(document: dict[str, Any], wanted: Wanted, now: datetime) -> str:
 
 
 def lines(found: Sequence[Offer]) -> list[str]:
-    """Text for users: the host and why, then the two lines to paste."""
+    """Text for users: the host and why, then the line to paste."""
     told = []
     for offer in found:
         models = "several models" if offer.is_mixed else offer.places[0].model
-        least = _least_mib(offer)
+        least = _least(offer)
         indexes = ", ".join(place.index for place in offer.places)
-        memory = f"{least / 1024:.0f} GB each" if least is not None else "memory not known"
+        memory = f"{in_gb(*least):.0f} GB each" if least else "memory not known"
         parts = [f"{offer.fitting} of {offer.total} free", models, memory]
         if offer.load_per_cpu is not None:
             parts.append(f"load {100 * offer.load_per_cpu:.0f} %")
@@ -147,7 +171,7 @@ def lines(found: Sequence[Offer]) -> list[str]:
         if offer.slurm:
             told += [f"    srun {offer.slurm} --pty bash", f"    #SBATCH {offer.slurm}", ""]
         else:
-            told += [f"    {offer.ssh}", f"    {offer.environment}", ""]
+            told += [f"    {offer.command}", ""]
     return told[:-1]
 
 
@@ -179,10 +203,10 @@ def look_ahead(document: dict[str, Any], wanted: Wanted, now: datetime) -> list[
         raise GpumonError("this gpus.json is damaged, or not one of gpumon-static") from error
 
 
-def _least_mib(offer: Offer) -> int | None:
-    """Free on each of the GPUs; None where one does not say."""
-    known = [place.free_mib for place in offer.places if place.free_mib is not None]
-    return min(known) if len(known) == len(offer.places) else None
+def _least(offer: Offer) -> tuple[int, int | None] | None:
+    """Free on each of the GPUs, with the size of that card; None where one does not report it."""
+    known = [(place.free_mib, place.total_mib) for place in offer.places if place.free_mib is not None]
+    return min(known, key=lambda pair: pair[0]) if len(known) == len(offer.places) else None
 
 
 def plain_lines(found: Sequence[Offer]) -> list[str]:
@@ -195,12 +219,13 @@ def as_json(found: Sequence[Offer]) -> str:
         [
             {
                 "host": offer.host,
-                "ssh": offer.ssh,
+                "ssh": str(offer.ssh),
                 "devices": [place.device for place in offer.places],
                 "environment": offer.environment,
-                "slurm": offer.slurm,
+                "command": str(offer.command),
+                "slurm": str(offer.slurm) if offer.slurm else None,
                 "models": list(dict.fromkeys(place.model for place in offer.places)),
-                "memory_free_mib": _least_mib(offer),
+                "memory_free_mib": least[0] if (least := _least(offer)) else None,
                 "fitting": offer.fitting,
                 "against": list(offer.tight),
                 "note": offer.note,

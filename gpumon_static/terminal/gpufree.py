@@ -20,9 +20,10 @@ from gpumon_static.survey.offers import Wanted
 from gpumon_static.terminal import free
 from gpumon_static.terminal.amounts import parse_memory
 from gpumon_static.terminal.source import FILE, Source
-from gpumon_static.times import parse_duration, utc_now
+from gpumon_static.times import age_of, duration, parse_duration, parse_utc, utc_now
 
 MOST_GPUS = 1024
+CRITICAL, UNKNOWN = 2, 3
 
 
 def main(url: str = "", arguments: Sequence[str] | None = None) -> int:
@@ -32,6 +33,8 @@ def main(url: str = "", arguments: Sequence[str] | None = None) -> int:
     if given.when and (given.wait or given.form == "plain"):
         parser.error("--when goes with neither --wait nor --plain")
     try:
+        if given.age is not None:
+            return _check_age(given, url)
         _print(_answer(given, url), sys.stdout)
     except GpumonError as error:
         _say(str(error))
@@ -48,9 +51,28 @@ def main(url: str = "", arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _check_age(given: argparse.Namespace, url: str) -> int:
+    """As Nagios and Icinga want it: a line, and 0, 2 or 3 for OK, CRITICAL and UNKNOWN."""
+    try:
+        document, now = Source(_address(given.address, url)).read(utc_now())
+        fetched = document.get("fetched_at")
+        age = age_of(parse_utc(fetched), now, given.age) if fetched else None
+    except (GpumonError, ValueError, TypeError, AttributeError) as error:
+        _print(f"UNKNOWN: {error}", sys.stdout)
+        return UNKNOWN
+    is_good = age is not None and not age.is_stale
+    words = "no host has been asked yet" if age is None else f"the data is {age.words}"
+    if age is not None and not age.is_ahead:
+        words = f"the data is {duration(age.seconds)} old"
+    _print(
+        f"{'OK' if is_good else 'CRITICAL'}: {words}; at most {duration(given.age)} is allowed", sys.stdout
+    )
+    return 0 if is_good else CRITICAL
+
+
 def _answer(given: argparse.Namespace, url: str) -> str:
     source = Source(_address(given.address, url))
-    wanted = Wanted(given.number, given.memory, given.model, given.vendor)
+    wanted = Wanted(given.number, given.memory, given.model, given.vendor, given.host, given.group)
     if given.wait:
         found = free.wait(source, wanted, given.timeout, clock=utc_now, say=_say)
         return free.text(found[: given.most], given.form)
@@ -112,6 +134,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--memory", type=memory, default=0.0, metavar="SIZE", help="free on each, such as 40G")
     add("--model", metavar="TEXT", help="GPU name contains, such as A100")
     add("--vendor", choices=list(VENDORS), help="GPUs of this vendor only")
+    add("--host", metavar="HOSTS", help="on these only: names with commas, such as gpu01,gpu1*")
+    add("--group", help="on hosts of this group only")
     add("--from", dest="address", metavar="URL|PATH", help="the page, its directory or gpus.json")
     add("--most", type=_number(10**9), default=3, metavar="N", help="hosts to print (3)")
     form = parser.add_mutually_exclusive_group()
@@ -121,5 +145,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--when", action="store_true", help="by when at the latest, where Slurm knows")
     add("--wait", action="store_true", help="wait until there is a place")
     add("--timeout", type=period, metavar="TIME", help="with --wait: give up after, such as 8h")
+    add(
+        "--age",
+        type=period,
+        metavar="TIME",
+        help="is the data older, such as 15m? For Nagios and Icinga: exits with 2",
+    )
     add("--version", action="version", version=f"gpufree {__version__}")
     return parser

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.model import Gpu, Process
+from gpumon_static.states import State
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
 from gpumon_static.survey.slurm.when import clock_time
-from gpumon_static.survey.state import State
 from gpumon_static.survey.survey import Place, Survey, SurveyedHost
 from gpumon_static.survey.totals import Totals, total
 from gpumon_static.terminal.amounts import UNITS, memory, percent, percent_of, rounded
@@ -23,7 +23,6 @@ from gpumon_static.times import by_minute, duration
 
 STYLES = {State.FREE: "green", State.BUSY: "", State.HELD: "yellow", State.UNKNOWN: "magenta"}
 OWN = "bold cyan"
-ALLOCATED = "allocated"
 FAULT = "bold yellow"
 
 
@@ -41,6 +40,8 @@ class Look:
     """The host's name in every row, for grep."""
     names: bool = True
     """False: how many users there are, and not who."""
+    is_past: bool = False
+    """The lab as it was: the survey's time is not now."""
 
 
 def columns(look: Look) -> list[Column]:
@@ -183,21 +184,21 @@ def _who(place: Place, look: Look, fault: str, style: str, now: datetime) -> Cel
     style = OWN if me in longest else FAULT if fault else style
     at = _ends_at(place)
     # Where there is no room for both, the end says more than how long it has run.
-    who = ", ".join(named.values()) or ALLOCATED
+    who = ", ".join(named.values()) or State.ALLOCATED.word
     short = f"{who} until {clock_time(at, now)}" if at and not fault else ""
     return Cell(f"{words}  {fault}".rstrip(), style, short)
 
 
 def _nobody(place: Place, look: Look) -> str:
-    if place.word == ALLOCATED:
+    if place.shown_state is State.ALLOCATED:
         user = place.gpu.allocation.user if look.names else None
         who = plain(user or "a job")
-        return f"{ALLOCATED} to {who}, no process{_ends(place)}"
+        return f"{State.ALLOCATED.word} to {who}, no process{_ends(place)}"
     if place.gpu.mig_mode and not place.mig and not place.state.is_taken:
         return "MIG, no slices"
     if not place.gpu.processes_known and place.state.is_taken:
-        return f"{place.state.value}, processes not listed"
-    return f"{place.state.value}, no process" if place.state.is_taken else place.state.value
+        return f"{place.state.word}, processes not listed"
+    return f"{place.state.word}, no process" if place.state.is_taken else place.state.word
 
 
 def _ends(place: Place) -> str:

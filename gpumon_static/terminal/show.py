@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
-from gpumon_static.survey.faults import without
+from gpumon_static.survey.faults import judged
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
@@ -57,7 +57,7 @@ class Choice:
 def survey_of(readings: Sequence[HostReading], config: Config, now: datetime) -> Survey:
     """The survey for the user who runs it: all hosts, with their logins."""
     page = replace(config.pages[0], groups=())
-    return assemble(without(readings, config.site.ignore_faults), config, now, page, Tier.NAMES)
+    return assemble(judged(readings, config, now), config, now, page, Tier.NAMES)
 
 
 def chosen(survey: Survey, choice: Choice) -> Survey:
@@ -167,7 +167,7 @@ def _summary(survey: Survey, choice: Choice, look: Look) -> Iterator[Text]:
         yield Text("Free: ", "bold").append(listed, "green")
     if choice.user is not None:
         yield _user_line(survey.hosts, choice.user, look)
-    yield age_line(survey)
+    yield _time_line(survey) if look.is_past else age_line(survey)
 
 
 def totals(hosts: Sequence[SurveyedHost], look: Look, *, short: bool = False) -> list[LinePart]:
@@ -200,6 +200,13 @@ def _user_line(hosts: Sequence[SurveyedHost], user: str, look: Look) -> Text:
     amount = f"{memory(sum(mib for *_, mib in held), look.unit)} {UNITS[look.unit][0]}"
     on = count(len({host for host, _ in places}), "host")
     return Text(f"{plain(user)}: {count(len(places), 'GPU')} with {amount} on {on}")
+
+
+def _time_line(survey: Survey) -> Text:
+    """Of the past, whose age is of no use."""
+    when = f"As it was at {survey.made_at.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+    read = f", read at {survey.latest.astimezone():%H:%M:%S}" if survey.latest else ""
+    return Text(f"{when}{read}", "dim")
 
 
 def age_line(survey: Survey) -> Text:

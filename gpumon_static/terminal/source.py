@@ -32,6 +32,12 @@ WILL_PASS = {408, 425, 429, 500, 502, 503, 504}
 """Statuses of a server that is being restarted, or is overloaded."""
 
 
+PORTS = {"http": 80, "https": 443}
+
+Origin = tuple[str, str | None, int | None]
+"""Scheme, host and port."""
+
+
 class Unavailable(GpumonError):
     """Not available for now: the next try may succeed."""
 
@@ -61,7 +67,7 @@ class Source:
 
     def _ask(self, now: datetime) -> tuple[dict[str, Any], datetime]:
         assert self._url
-        opener = urllib.request.build_opener(_SameHost(self._login))
+        opener = urllib.request.build_opener(_SameOrigin(self._login))
         request = urllib.request.Request(self._url, headers=self._headers())  # noqa: S310
         try:
             with opener.open(request, timeout=SECONDS) as answer:
@@ -85,20 +91,28 @@ class Source:
         return headers | ({"Authorization": self._login} if self._login else {})
 
 
-class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follow redirects, and send the password to no other server."""
+class _SameOrigin(urllib.request.HTTPRedirectHandler):
+    """Follow redirects, and send the password to no other server: another port may be another user's."""
 
     def __init__(self, login: str | None) -> None:
         self._login = login
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> Any:
         new = super().redirect_request(req, fp, code, msg, headers, newurl)
-        before, after = urlsplit(req.full_url), urlsplit(newurl)
-        if new is not None and (
-            before.hostname != after.hostname or (before.scheme, after.scheme) == ("https", "http")
-        ):
+        if new is not None and _origin(newurl) not in _trusted(_origin(req.full_url)):
             new.remove_header("Authorization")
         return new
+
+
+def _origin(url: str) -> Origin:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
+
+
+def _trusted(origin: Origin) -> tuple[Origin, ...]:
+    """The same one; and where everything can be read on the way, the same server without that."""
+    scheme, host, port = origin
+    return (origin, ("https", host, 443)) if (scheme, port) == ("http", 80) else (origin,)
 
 
 def _split(address: str) -> tuple[str, str | None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.errors import GpumonError
+from gpumon_static.store.snapshot import slurm_nodes
 from gpumon_static.terminal.rntop_log import RntopLog
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.screen import Screen
@@ -31,12 +32,13 @@ def top(
         raise GpumonError("top needs a terminal; for a pipe there is: gpumon-static show --live")
     config = replace(config, hosts=tuple(hosts))
     log = RntopLog(output) if output else None
+    nodes = slurm_nodes(config.csv_path) if config.clusters else {}
     asked = [cluster.asked for cluster in config.clusters]
     watch = Watch(config.path, [*asked, *hosts], config.fetch.workers, interval, clock)
     try:
         with Screen() as screen:
             watch.start()
-            _loop(screen, watch, View(look, interval), config, log, clock)
+            _loop(screen, watch, View(look, interval, nodes=nodes), config, log, clock)
     finally:
         watch.stop()
         if log:

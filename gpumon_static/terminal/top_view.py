@@ -52,6 +52,8 @@ class View:
     readings: Mapping[str, HostReading] = field(default_factory=dict)
     slurm: Mapping[str, HostReading] = field(default_factory=dict)
     """By the name under which each Slurm was asked."""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that were Slurm nodes in the last fetch."""
 
 
 def press(view: View, key: str, page: int) -> View:
@@ -86,7 +88,7 @@ def _typed(view: View, key: str) -> View:
 
 def frame(view: View, config: Config, now: datetime, width: int, height: int) -> tuple[list[Text], int]:
     """The lines of one screen, and how far it is scrolled when it has gone as far as it can."""
-    joined = join(list(view.readings.values()), view.slurm, config)
+    joined = join(list(view.readings.values()), view.slurm, config, view.nodes)
     survey = survey_of(joined, config, now)
     head = _head(view, survey, now, width)
     body = _body(view, survey, width)
@@ -147,7 +149,7 @@ def _named(host: SurveyedHost, wanted: str) -> bool:
 def _matches(host: SurveyedHost, place: Place, wanted: str) -> bool:
     if not wanted or _named(host, wanted):
         return True
-    words = [short_model(place.gpu.name), place.state.value, *(owner(p).name for p in place.processes)]
+    words = [short_model(place.gpu.name), place.state.word, *(owner(p).name for p in place.processes)]
     return any(wanted in word.casefold() for word in words)
 
 

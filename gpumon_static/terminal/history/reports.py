@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from gpumon_static.store.cells import no_formula
-from gpumon_static.store.history.questions import GpuUse, Level, Period, UserUse
+from gpumon_static.store.history.questions import GpuUse, Level, RunCount, UserUse
+from gpumon_static.store.history.reader import Period
 from gpumon_static.terminal import layout
 from gpumon_static.terminal.layout import Cell, Column
 from gpumon_static.text import DASH
@@ -62,7 +63,7 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
         ReportColumn("share_percent", "Share %", drop=4),
         ReportColumn("busy_hours", "Busy h", drop=5),
         ReportColumn("held_idle_hours", "Held idle h"),
-        ReportColumn("efficiency_percent", "Efficiency %", drop=1),
+        ReportColumn("efficiency_percent", "Kernel active %", drop=1),
         ReportColumn("allocated_hours", "Allocated h", is_shown=is_slurm, drop=2),
         ReportColumn("allocated_idle_hours", "of it idle h", is_shown=is_slurm, drop=3),
     ]
@@ -84,6 +85,8 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
 
 
 def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
+    """Two GPUs that had one number in turn are told apart by their UUIDs, on a narrow terminal too."""
+    is_clear = len({(use.host, use.index) for use in uses}) == len(uses)
     columns = [
         ReportColumn("host", "Host", is_number=False, keep_end=True),
         ReportColumn("gpus", "GPUs") if by_host else ReportColumn("gpu", "GPU", is_number=False),
@@ -101,6 +104,8 @@ def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
         ReportColumn("free_hours", "Free h", drop=2),
         ReportColumn("unknown_hours", "Unknown h", drop=5),
     ]
+    if not by_host:
+        columns.append(ReportColumn("uuid", "UUID", is_number=False, drop=12 if is_clear else 0, least=12))
     rows = [
         (
             use.host,
@@ -111,25 +116,26 @@ def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
             *_level(use.temperature),
             *_level(use.power),
             *(_hours(seconds) for seconds in (use.busy_s, use.held_s, use.free_s, use.unknown_s)),
+            *([] if by_host else [use.uuid]),
         )
         for use in uses
     ]
     return HistoryReport("Hosts" if by_host else "GPUs", columns, rows)
 
 
-def show(report: HistoryReport, asked: Period, form: str | None) -> None:
-    """Print a report. `form`: csv, json, or None for a table."""
+def show(report: HistoryReport, asked: Period, form: str | None, runs: RunCount | None = None) -> None:
+    """Print a report. `form`: csv, json, or None for a table. `runs`: those of the period."""
     if form is not None:
-        click.echo(for_scripts(report, asked, form), nl=False)
+        click.echo(for_scripts(report, asked, form, runs), nl=False)
     elif (console := Console()).is_terminal:
-        for line in _as_table(_for_people(report), asked, console.width):
+        for line in _as_table(_for_people(report), asked, console.width, runs):
             console.print(line, no_wrap=True, overflow="crop")
     else:
-        click.echo("\n".join(_as_lines(_for_people(report))))
+        click.echo("\n".join([_title(report, asked, runs), *_as_lines(_for_people(report))]))
 
 
-def for_scripts(report: HistoryReport, asked: Period, form: str) -> str:
-    return _as_csv(report) if form == "csv" else _as_json(report, asked) + "\n"
+def for_scripts(report: HistoryReport, asked: Period, form: str, runs: RunCount | None = None) -> str:
+    return _as_csv(report) if form == "csv" else _as_json(report, asked, runs) + "\n"
 
 
 def _for_people(report: HistoryReport) -> HistoryReport:
@@ -153,21 +159,27 @@ def _csv_cell(cell: str | float | None) -> str | float:
     return no_formula(cell) if isinstance(cell, str) else "" if cell is None else cell
 
 
-def _as_json(report: HistoryReport, asked: Period) -> str:
+def _as_json(report: HistoryReport, asked: Period, runs: RunCount | None = None) -> str:
     names = [column.name for column in report.columns]
     document: dict[str, Any] = {
         "since": utc_text_of(asked.since),
         "until": utc_text_of(asked.until),
+        **({"runs": runs.seen, "runs_expected": runs.expected} if runs else {}),
         "rows": [dict(zip(names, row, strict=True)) for row in report.rows],
     }
     return json.dumps(document, ensure_ascii=False, indent=1)
 
 
-def _as_table(report: HistoryReport, asked: Period, width: int) -> list[Text]:
-    since, until = (datetime.fromtimestamp(at, UTC).astimezone() for at in (asked.since, asked.until))
-    title = f"{report.title}, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M %Z}"
+def _as_table(report: HistoryReport, asked: Period, width: int, runs: RunCount | None = None) -> list[Text]:
     nothing = [] if report.rows else [Text("nothing known")]
-    return [Text(title, "italic"), *_lines(report, width), *nothing]
+    return [Text(_title(report, asked, runs), "italic"), *_lines(report, width), *nothing]
+
+
+def _title(report: HistoryReport, asked: Period, runs: RunCount | None) -> str:
+    """GPUs, 2026-10-24 09:00 to 2026-10-25 08:00 CET, 288 of 288 runs."""
+    since, until = (datetime.fromtimestamp(at, UTC).astimezone() for at in (asked.since, asked.until))
+    seen = f", {runs.words}" if runs else ""
+    return f"{report.title}, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M %Z}{seen}"
 
 
 def _as_lines(report: HistoryReport) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpumon_static.survey.supply import SupplyRow, hour_words
-from gpumon_static.terminal.reports import HistoryReport, ReportColumn, rounded
+from gpumon_static.terminal.history.reports import HistoryReport, ReportColumn, rounded
 from gpumon_static.text import DASH, count
 
 MOST_NAMED = 3
@@ -40,6 +40,8 @@ def supply_report(rows: Sequence[SupplyRow], *, by_group: bool) -> HistoryReport
         ReportColumn("allocated_idle_gpu_days", "Alloc. idle days", is_shown=False),
         ReportColumn("verdict", "Verdict", is_number=False, is_shown=False),
         ReportColumn("words", "In words", is_number=False, least=45),
+        ReportColumn("reclaimable_percent", "Idle long %", is_shown=False),
+        ReportColumn("held_pauses_percent", "Pauses %", is_shown=False),
     ]
     cells = [(*([row.group or DASH] if by_group else []), *_supply_cells(row)) for row in rows]
     return HistoryReport("Supply by " + ("group and model" if by_group else "model"), columns, cells)
@@ -61,6 +63,7 @@ def _supply_cells(row: SupplyRow) -> tuple[str | float | int | None, ...]:
         *map(rounded, (row.allocated_days, row.allocated_idle_days)),
         row.verdict,
         row.words,
+        *map(_percent, (row.held_long, row.held_pauses)),
     )
 
 
@@ -72,7 +75,8 @@ def _held_by(row: SupplyRow) -> str | None:
         return count(row.held_users, "user")
     named = ", ".join(f"{user or 'unknown'} {days:.1f}" for user, days in row.held_by[:MOST_NAMED])
     more = len(row.held_by) - MOST_NAMED
-    return f"{named} and {more} more" if more > 0 else named
+    rest = sum(days for _, days in row.held_by[MOST_NAMED:])
+    return f"{named} and {more} more {rest:.1f}" if more > 0 else named
 
 
 def _percent(share: float | None) -> float | None:
