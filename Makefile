@@ -3,11 +3,13 @@
 # make lint   ruff, ruff format, mypy, the rules of the house        make fmt   put the format right
 # make fuzz   180,000 mutated inputs, about ten minutes; SEED=7 runs those of a seed again
 # make bench  speed, as ratios               make clean
+# make budgets  what hosts that make everything up cost the others in a month: an hour
+# make truth  a known month through the real pipeline, every answer compared: half an hour
 # make torture  kills, full disks, wrong clocks, hostile hosts: minutes
 # make deb    a Debian package in dist/      make packages  it, the container and more of the playbook, tried: minutes
 # make docs   the reference tables from the code, then the site in docs-site/, every link checked
 # make man    docs/man/ from the commands      make deploy-files  deploy/ from templates/deploy/
-# make screenshots  docs/screenshot-*.png of the demo page
+# make screenshots  docs/screenshot-*.png of the demo page      make plots  docs/notebook-*.svg of the demo's past
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +17,7 @@ BIN := $(VENV)/bin
 # More than the cores: many tests wait, for a host that hangs or for cron.
 WORKERS ?= 4
 
-.PHONY: demo test lint fmt fuzz bench torture docs man deploy-files packages deb screenshots clean debian-packages
+.PHONY: demo test lint fmt fuzz bench budgets torture truth docs man deploy-files packages deb screenshots plots clean debian-packages
 
 demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
@@ -34,7 +36,7 @@ fmt: $(VENV)/dev
 	$(BIN)/ruff format .
 
 fuzz: $(VENV)/dev
-	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(SHARE),--share $(SHARE)) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: $(VENV)/dev debian-packages
 	$(BIN)/python -m bench
@@ -50,6 +52,13 @@ deb: $(VENV)/runtime
 torture: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.torture
 
+budgets: $(VENV)/dev
+	$(BIN)/python -m tests.torture.budgets $(if $(SHARE),--share $(SHARE))
+
+# tests/truth/test_truth.py is its short form in `make test`.
+truth: $(VENV)/dev
+	$(BIN)/python -m tests.truth
+
 docs: $(VENV)/docs man
 	$(BIN)/python -m tools.reference
 	$(BIN)/mkdocs build --strict --quiet
@@ -63,6 +72,9 @@ deploy-files: $(VENV)/runtime
 
 screenshots: $(VENV)/dev debian-packages
 	$(BIN)/python -m tests.screenshots
+
+plots: $(VENV)/docs
+	$(BIN)/python -m tools.notebook_plots
 
 clean:
 	rm -rf $(VENV) build dist docs-site gpumon-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

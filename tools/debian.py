@@ -17,8 +17,9 @@ from tempfile import TemporaryDirectory
 from gpumon_static import __version__
 from gpumon_static.commands.init import Wishes, config_text
 from gpumon_static.deployment import UNITS
-from gpumon_static.deployment.files import DATA_FILES, SITE_FILES, text_of
+from gpumon_static.deployment.files import text_of
 from gpumon_static.deployment.installation import Installation
+from gpumon_static.store.files import DATA_PATTERNS, SITE
 from tools import man_pages
 
 CHECKOUT = Path(__file__).parents[1]
@@ -115,8 +116,8 @@ def control_files(version: str, architecture: str, minor: int) -> dict[Path, str
         "home": INSTALLED.home,
         "site": INSTALLED.site,
         "venv": VENV,
-        "data_files": " ".join(DATA_FILES),
-        "site_files": " ".join(f"{name} {name}.gz" for name in SITE_FILES),
+        "data_files": " ".join(DATA_PATTERNS),
+        "site_files": " ".join(f"{name} {name}.gz" for name in SITE),
     }
     for name, value in values.items():
         texts = {file: text.replace(f"@{name}@", str(value)) for file, text in texts.items()}
@@ -183,7 +184,7 @@ POSTRM = """\
 #!/bin/sh
 set -e
 if [ "$1" = purge ]; then
-  (cd @home@/data 2>/dev/null && rm -f @data_files@) || true
+  (cd @home@/data 2>/dev/null && rm -rf @data_files@) || true
   (cd @site@ 2>/dev/null && rm -f @site_files@ reports/[0-9][0-9][0-9][0-9]-[0-9][0-9].html*) || true
   for directory in @site@/reports @site@ @home@/data @home@; do
     rmdir --ignore-fail-on-non-empty "$directory" 2>/dev/null || true

@@ -38,10 +38,14 @@ from gpumon_static.model import (
     Status,
     Waiting,
 )
-from gpumon_static.publish.exports import files
 from gpumon_static.publish.exports.metrics import FAMILIES, metrics_prom
+from gpumon_static.publish.exports.schema import schema
+from gpumon_static.publish.page.words import LEGEND
 from gpumon_static.rules import RULES, Severity
 from gpumon_static.store import columns
+from gpumon_static.store.files import DATA
+from gpumon_static.store.history.columns import DECIDED
+from gpumon_static.store.history.views import asking
 from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.survey import build_survey
 from tools.command_reference import commands
@@ -141,16 +145,43 @@ def health_rules() -> str:
 
 
 def csv_columns() -> str:
-    known = {name: column.about for part in columns.TABLES for name, column in part.items()}
-    return table(("column", "meaning"), ([f"`{name}`", known[name]] for name in columns.COLUMNS))
+    rows = ([f"`{name}`", columns.BY_NAME[name].about] for name in columns.COLUMNS)
+    return table(("column", "meaning"), rows)
+
+
+def history_columns() -> str:
+    """What was decided about a row, with its type in DuckDB; the others are those of the CSV."""
+    rows = ([f"`{name}`", f"`{kind}`", about] for name, (kind, about) in DECIDED.items())
+    return table(("column", "type", "meaning"), rows)
+
+
+def history_views() -> str:
+    """Each view with what it is, and its columns, as DuckDB knows them of a history without runs."""
+    with TemporaryDirectory() as folder:
+
+        def names(view: str) -> str:
+            question = asking.Question(f"FROM {view}")
+            found = asking.answer(Path(folder), question, lambda answer: [c.name for c in answer.columns])
+            return " ".join(f"`{name}`" for name in found)
+
+        rows = [[f"`{view}`", asking.about(view), names(view)] for view in asking.VIEWS]
+    return table(("view", "what it has", "columns"), rows)
+
+
+# The data directory
+
+
+def data_files() -> str:
+    rows = ([f"`{file.pattern}`", file.writer, file.about] for file in DATA)
+    return table(("file of the data", "written by", "content"), rows)
 
 
 # gpus.json
 
 
 def json_fields() -> str:
-    schema = json.loads(Path(files.__file__).with_name(files.SCHEMA).read_text(encoding="utf-8"))
-    parts = {"(top)": schema, "totals": schema["properties"]["totals"], **schema["$defs"]}
+    whole = schema()
+    parts = {"(top)": whole, "totals": whole["properties"]["totals"], **whole["$defs"]}
     parts["disk"] = parts["machine"]["properties"]["disks"]["items"]
     parts["fault"] = parts["gpu"]["properties"]["faults"]["items"]
     rows = (
@@ -180,6 +211,10 @@ def metrics() -> str:
     labels = _labels(_metrics_of(_well_known_host()))
     rows = ([f"`{name}`", ", ".join(labels[name]), about] for name, about in FAMILIES.items())
     return table(("metric", "labels", "meaning"), rows)
+
+
+def legend() -> str:
+    return table(["sign", "means"], ([word, explanation] for _, word, explanation in LEGEND))
 
 
 def _well_known_host() -> HostReading:
@@ -217,8 +252,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "statuses": statuses,
     "health rules": health_rules,
     "csv columns": csv_columns,
+    "history columns": history_columns,
+    "history views": history_views,
+    "data files": data_files,
     "json fields": json_fields,
     "metrics": metrics,
+    "legend": legend,
 }
 
 if __name__ == "__main__":
