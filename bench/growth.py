@@ -7,22 +7,20 @@ import os
 import pickle
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
 from bench import measure, smi_xml, targets
-from bench.history import GPUS_PER_HOST, START, complain, made_up_host, readings_of, timed
+from bench.history import GPUS_PER_HOST, START, made_up_host, readings_of, record_run, timed
 from bench.lab import FETCH
 from gpumon_static.collect import reading
 from gpumon_static.collect.engines.threads import fan_out
 from gpumon_static.collect.probe import framing
 from gpumon_static.config import file as config_file
-from gpumon_static.config.settings import Config, HostConfig
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.model import HostReading
 from gpumon_static.store import snapshot
-from gpumon_static.store.history import record
-from gpumon_static.survey.sightings import sightings
 from tests.builders import host_config
 
 SIZES = (80, 800, 8000, 80_000)
@@ -61,7 +59,7 @@ def _costs(directory: Path, gpus: int, answer: bytes) -> tuple[list[float], floa
     asking = timed(lambda: _ask([made_up_host(f"node{number:04}") for number in range(hosts)], answer))
     runs = [list(readings_of(gpus, START + timedelta(minutes=5 * number), number)) for number in range(2)]
     writing = timed(lambda: snapshot.write(config.csv_path, runs[1]))
-    keeping = [timed(lambda r=r: _keep(config, r)) for r in runs]  # type: ignore[misc]
+    keeping = [record_run(config, readings, readings[0].fetched_at) for readings in runs]
     usage = measure.run([FETCH, "render", "--config", config.path])
     # What a run does before its first GPU is not the question.
     empty = measure.run([FETCH, "--version"]).cpu_s
@@ -76,10 +74,6 @@ def _ask(hosts: Iterable[HostConfig], answer: bytes) -> None:
 
     for found in fan_out(tuple(hosts), read, workers=64, deadline=3600, clock=lambda: START):
         pickle.loads(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
-
-
-def _keep(config: Config, readings: Sequence[HostReading]) -> None:
-    record.record(config, sightings(readings, config.busy), readings[0].fetched_at, complain)
 
 
 def _answer() -> bytes:

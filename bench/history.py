@@ -1,4 +1,4 @@
-"""The history: what a run costs to add, a month's ranking with a year behind it, bytes per GPU and day.
+"""The history: what a run costs to add, a month's ranking, bytes per GPU and day.
 
 Every figure stands beside a plain one of the same run, and beside its target where there is one.
 """
@@ -8,178 +8,163 @@ from __future__ import annotations
 import argparse
 import gzip
 import random
-import sqlite3
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bench import measure
+from bench.past import age, size_of
 from bench.targets import compare
 from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.model import Gpu, HostReading, Process
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
+from gpumon_static.store import snapshot
 from gpumon_static.store.history import questions, record
-from gpumon_static.store.history.database import reading, writing
-from gpumon_static.store.history.names import Names
-from gpumon_static.store.history.past import timelines
-from gpumon_static.store.history.rollups import DAY, HOUR
-from gpumon_static.survey.sightings import observed, sightings
+from gpumon_static.store.history.engine import QUICK, open_engine, parquet, quoted
+from gpumon_static.store.history.layout import DAY, HOUR, day_path, hour_path, read_listing
+from gpumon_static.store.history.past import read as read_past
+from gpumon_static.store.history.reader import Period, Reader, ask
+from gpumon_static.survey.sightings import sightings
 
 GPUS_PER_HOST = 8
 USERS = 40
 START = datetime(2025, 1, 6, tzinfo=UTC)
 
 
-ADDING_US = 40
-"""CPU per GPU that adding a run may cost at 8,000 GPUs."""
-FLAT = 1.25
-"""How much more a GPU of the largest site may cost than one of the smallest."""
-RANKING_S = 1.0
-"""CPU of the month's ranking with a year of 8,000 GPUs."""
+ADDING_US = 15
+"""CPU per GPU that adding a run may cost, without the start of the engine."""
+BYTES = 1500
+"""Of a GPU and day, with every run kept."""
+RANKING_S = 0.3
+"""CPU of the month's ranking of 8,000 GPUs."""
+START_S = 0.2
+"""CPU of the engine's start: its import and a connection."""
 LARGE = 8000
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     sizes = [800, 8000, 80000]
     parser.add_argument("--gpus", type=int, nargs="+", default=sizes, help="[default: %(default)s]")
-    parser.add_argument("--runs", type=int, default=8, help="added to each database  [default: %(default)s]")
-    parser.add_argument("--days", type=int, default=365, help="of history to ask  [default: %(default)s]")
+    parser.add_argument("--runs", type=int, default=8, help="added to each history  [default: %(default)s]")
+    parser.add_argument("--days", type=int, default=32, help="of history to ask  [default: %(default)s]")
 
 
 def run(given: argparse.Namespace) -> None:
-    print(f"{'GPUs':>6} {'adding a run':>12} {'per GPU':>8} {'a plain INSERT per GPU':>23} {'target':>9}")
-    costs = {gpus: _adding_beside_plain(gpus, given.runs) for gpus in given.gpus}
-    if len(costs) > 1:
-        growth = costs[max(costs)] / costs[min(costs)]
-        figure = compare("adding a run: a GPU at most to one at least", growth, FLAT, "x")
-        print(f"per GPU from {min(costs)} to {max(costs)}: x {growth:.2f}, {figure}")
+    start_s = _engine_start()
+    print(f"the engine's start: {1000 * start_s:.0f} ms, {compare('start of DuckDB', start_s, START_S, 's')}")
+    print(f"\n{'GPUs':>6} {'adding a run':>12} {'of it, engine':>13} {'per GPU':>8} {'CSV to Parquet':>18}")
+    for gpus in given.gpus:
+        _adding_beside_plain(gpus, given.runs)
     for gpus in [number for number in given.gpus if number <= LARGE]:
         with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
             _asking(Path(directory), gpus, given.days)
-    with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
-        _size(Path(directory))
     print(f"\n{'GPUs':>6} {'page with 24 h of history':>34} {'without':>30}")
     for gpus in [number for number in given.gpus if number < LARGE]:
         with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
             _page(Path(directory), gpus)
 
 
-def _adding_beside_plain(gpus: int, runs: int) -> float:
+def _engine_start() -> float:
+    """Beside a Python that does nothing."""
+    usual, with_it = (
+        min(measure.run([sys.executable, "-c", code]).cpu_s for _ in range(3))
+        for code in ("pass", "import duckdb; duckdb.connect().execute('SELECT 1')")
+    )
+    return with_it - usual
+
+
+def _adding_beside_plain(gpus: int, runs: int) -> None:
     with tempfile.TemporaryDirectory(prefix="gpumon-bench-") as directory:
-        seconds = _adding(Path(directory), gpus, runs)
-        plain = _plain_insert(Path(directory) / "plain.db", gpus)
-    per_gpu = 1e6 * seconds / gpus
-    beside = f"{1e6 * plain / gpus:.2f} µs (x {seconds / plain:.1f})"
-    target = compare(f"adding a run, per GPU at {LARGE:,}", per_gpu, ADDING_US, "µs") if gpus == LARGE else ""
-    print(f"{gpus:6} {1000 * seconds:9.1f} ms {per_gpu:5.1f} µs {beside:>23}   {target}")
-    return per_gpu
+        config = _config(Path(directory))
+        costs = [_add(config, gpus, number) for number in range(runs)][1:]
+        seconds, opening = statistics.median(costs), statistics.median(_opening(config) for _ in range(5))
+        plain = _plain_copy(config)
+    per_gpu = 1e6 * (seconds - opening) / gpus
+    beside = f"{1e6 * plain / gpus:.2f} µs (x {(seconds - opening) / plain:.1f})"
+    target = compare(f"adding a run, per GPU at {gpus:,}", per_gpu, ADDING_US, "µs")
+    whole = f"{1000 * seconds:9.1f} ms {1000 * opening:10.1f} ms"
+    print(f"{gpus:6} {whole} {per_gpu:5.1f} µs {beside:>18}   {target}")
 
 
-def _adding(directory: Path, gpus: int, runs: int) -> float:
-    config = _config(directory)
-    costs = []
-    for number in range(runs):
-        at = START + timedelta(minutes=5 * number)
-        seen = sightings(readings_of(gpus, at, number), config.busy)
-        # The first one makes all the names; cron adds to what is there.
-        spent = timed(lambda s=seen, t=at: record.record(config, s, t, complain))  # type: ignore[misc]
-        costs += [spent] if number else []
-    return statistics.median(costs)
+def _add(config: Config, gpus: int, number: int) -> float:
+    at = START + timedelta(minutes=5 * number)
+    return record_run(config, list(readings_of(gpus, at, number)), at)
 
 
-def _plain_insert(path: Path, gpus: int) -> float:
-    """What it costs to put as many rows into a table, without any sum."""
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("CREATE TABLE samples (at, gpu, state, crew, utilization, memory, temperature, power)")
+def record_run(config: Config, readings: Sequence[HostReading], at: datetime) -> float:
+    """CPU of adding it, without its CSV, which `fetch` writes anyway."""
+    snapshot.write(config.csv_path, readings)
+    seen = sightings(readings, config.busy, config.groups)
+    return timed(lambda: record.record(config, seen, at, complain))
 
-    def insert() -> None:
-        with connection:
-            rows = ((1, gpu, 1, 1, 50, 40000, 60, 300) for gpu in range(gpus))
-            connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
-    spent = statistics.median(timed(insert) for _ in range(5))
-    connection.close()
-    return spent
+def _opening(config: Config) -> float:
+    def opened() -> None:
+        with open_engine(config.history_path) as engine:
+            engine.rows("SELECT 1")
+
+    return timed(opened)
+
+
+def _plain_copy(config: Config) -> float:
+    """The same CSV as a Parquet file, as DuckDB reads and writes it by itself."""
+    target = config.paths.data / "plain.parquet"
+
+    def copied() -> None:
+        with open_engine(config.history_path) as engine:
+            engine.do(f"COPY (FROM read_csv({quoted(config.csv_path)})) TO {quoted(target)} ({QUICK})")
+
+    return min(timed(copied) for _ in range(3))
 
 
 def _asking(directory: Path, gpus: int, days: int) -> None:
-    path = _config(directory).history_path
-    newest = int(START.timestamp()) + days * DAY
-    _fill_sums(path, gpus, days, newest)
-    with reading(path) as connection:
-        month = questions.period(connection, newest - 30 * DAY + 5 * HOUR, newest)
-        users = timed(lambda: questions.users(connection, month))
-        parts = timed(lambda: questions.users(connection, month, lambda host, _model: host))
-        hosts = timed(lambda: questions.hosts(connection, month))
-        scan = "SELECT count(*), sum(busy_s) FROM user_days WHERE day >= ?"
-        plain = timed(lambda: connection.execute(scan, (month.since // DAY,)).fetchall())
+    """Two whole days of runs, each made of one of its hours; then the days before them."""
+    config = _config(directory)
+    first = START - timedelta(days=2)
+    for number in range(40):
+        at = first + timedelta(minutes=5 * number)
+        record_run(config, list(readings_of(gpus, at, number)), at)
+    _fill_days(config.history_path, int(first.timestamp()))
+    closed = [day for day in read_listing(config.history_path).days.values() if day.start < START.timestamp()]
+    per_day = sum(size_of(day) for day in closed) / len(closed) / gpus
+    figure = compare(f"bytes per GPU and day, {gpus:,} GPUs", per_day, BYTES, "B")
+    print(f"\n{gpus} GPUs: {per_day:.0f} bytes per GPU and day, {figure}")
+    age(config.history_path, days)
+    ask(config.history_path, lambda reader: _questions(reader, gpus, days))
+
+
+def _fill_days(folder: Path, first: int) -> None:
+    """The second hour of the first day, in the place of all hours of two days."""
+    with open_engine(folder) as engine:
+        hour = hour_path(folder, first + HOUR)
+        for day in range(first, first + 2 * DAY, DAY):
+            moves = ", ".join(
+                f"{name} + to_seconds({day - first - HOUR} + {HOUR} * n) AS {name}"
+                for name in ("fetched_at", "run_at")
+            )
+            rows = f"SELECT r.* REPLACE ({moves}) FROM {parquet([hour])} AS r, range(24) AS _(n)"
+            order = "n, host, gpu_index NULLS FIRST, mig_device NULLS FIRST, fetched_at, level DESC, pid"
+            engine.write(f"{rows} ORDER BY {order}", day_path(folder, day))
+
+
+def _questions(reader: Reader, gpus: int, days: int) -> None:
+    newest = reader.newest_run() or 0
+    month = Period(newest - 30 * DAY + 5 * HOUR, newest)
+    users = timed(lambda: questions.users(reader, month))
+    parts = timed(lambda: questions.users(reader, month, "host"))
+    hosts = timed(lambda: questions.hosts(reader, month))
     print(
-        f"\n{gpus} GPUs, {days} days of history, the month: by user {1000 * users:.0f} ms, by user and host"
-        f" {1000 * parts:.0f} ms, by host {1000 * hosts:.0f} ms; a plain sum of them {1000 * plain:.0f} ms"
-        f" (x {users / plain:.1f}, {parts / plain:.1f}, {hosts / plain:.1f})"
+        f"{gpus} GPUs, {days} days of history, the month: by user {1000 * users:.0f} ms, by user and host"
+        f" {1000 * parts:.0f} ms, by host {1000 * hosts:.0f} ms"
     )
     if gpus == LARGE:
         print(compare(f"the month's ranking, {LARGE:,} GPUs", users, RANKING_S, "s"))
-
-
-def _fill_sums(path: Path, gpus: int, days: int, newest: int) -> None:
-    """Sums as `days` days of runs would have left them; by the hour those of the first day that is asked."""
-    with writing(path) as connection:
-        names = Names(connection)
-        for number in range(USERS):
-            names.crew((f"user{number}",))
-        for host in readings_of(gpus, START, 0):
-            for seen in observed(host, BusyConfig()):
-                names.gpu(host.host, seen, int(START.timestamp()), set())
-        for unit, size, count, end in (("day", DAY, days, newest), ("hour", HOUR, 24, newest - 29 * DAY)):
-            last = end // size - 1
-            numbers = (
-                f"WITH RECURSIVE n(at) AS (SELECT {last - count + 1}"
-                f" UNION ALL SELECT at + 1 FROM n WHERE at < {last})"
-            )
-            user = f"(gpus.id * 7 + n.at * 13) % {USERS} + 1"
-            used = f"{size} / 2, {size} / 4, 50.0 * {size}, {size}"
-            connection.execute(
-                f"{numbers} INSERT INTO user_{unit}s SELECT at, {user}, id, {used} FROM n, gpus"
-            )
-            values = "12, 600, 12, 480000, 12, 700, 12, 3600"
-            states = f"{size} / 4, {size} / 2, {size} / 4, 0, 0, 99, 80000, 80, 390"
-            connection.execute(
-                f"{numbers} INSERT INTO gpu_{unit}s SELECT at, id, {values}, {states} FROM n, gpus"
-            )
-
-
-def _size(directory: Path) -> None:
-    """A day of runs, then what each kind of row takes."""
-    gpus, config = 80, _config(directory)
-    for number in range(289):
-        at = START + timedelta(minutes=5 * number)
-        seen = sightings(readings_of(gpus, at, number), config.busy)
-        record.record(config, seen, at, complain)
-    with reading(config.history_path) as connection:
-        sizes = dict(connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
-    kinds = {
-        "raw": ("samples", "spans", "spans_by_time", "pool_runs", "runs"),
-        "hours": "_hours",
-        "days": "_days",
-    }
-    per_day = {
-        kind: sum(n for name, n in sizes.items() if name in tables or name.endswith(str(tables))) / gpus
-        for kind, tables in kinds.items()
-    }
-    told = ", ".join(f"{kind} {size:.0f}" for kind, size in per_day.items())
-    keep = config.history
-    kept = {"raw": keep.keep_raw, "hours": min(365, keep.keep_hours), "days": min(365, keep.keep_days)}
-    year = {kind: LARGE * per_day[kind] * days / 1e9 for kind, days in kept.items()}
-    parts = ", ".join(f"{kind} {year[kind]:.2f} ({days} days)" for kind, days in kept.items())
-    print(f"\nbytes per GPU and day: {told}")
-    print(f"history.db after a year of {LARGE} GPUs: {sum(year.values()):.1f} GB: {parts}")
 
 
 def _page(directory: Path, gpus: int) -> None:
@@ -189,15 +174,11 @@ def _page(directory: Path, gpus: int) -> None:
     config = replace(config, hosts=tuple(made_up_host(name) for name in hosts))
     for number in range(97):
         at = START + timedelta(minutes=15 * number)
-        seen = sightings(readings_of(gpus, at, number), config.busy)
-        record.record(config, seen, at, complain)
-    readings = list(readings_of(gpus, at, number))
+        readings = list(readings_of(gpus, at, number))
+        record_run(config, readings, at)
 
     def make(*, with_past: bool) -> str:
-        past = None
-        if with_past:
-            with reading(config.history_path) as connection:
-                past = timelines.read(connection, at)
+        past = ask(config.history_path, lambda reader: read_past(reader, at)) if with_past else None
         return render_page(build_page(readings, config, at, past=past))
 
     make(with_past=False)

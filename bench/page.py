@@ -262,8 +262,8 @@ def _lab(folder: Path, gpus: int) -> tuple[Config, list[HostReading]]:
     for number in range(RUNS, -1, -1):
         at = NOW - timedelta(minutes=30 * number)
         readings = _run(config, at)
+        snapshot.write(config.csv_path, readings)
         record.record(config, sightings(readings, config.busy), at, _complain)
-    config.csv_path.write_text(snapshot.to_csv(readings), encoding="utf-8")
     return config, readings
 
 

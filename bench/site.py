@@ -12,27 +12,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import measure
-from bench.history import complain
+from bench.history import record_run
 from bench.lab import FETCH
 from bench.page import GPUS_PER_HOST, PAINT, RUNS, chromium, open_in
+from bench.past import age
 from bench.targets import compare
 from gpumon_static.config import file as config_file
 from gpumon_static.demo import lab, workload
 from gpumon_static.demo.lab import DemoSpec
 from gpumon_static.model import Gpu, HostReading
-from gpumon_static.store import snapshot
-from gpumon_static.store.history import record
-from gpumon_static.store.history.database import writing
-from gpumon_static.store.history.rollups import DAY, HOUR, ROLLUPS
-from gpumon_static.survey.sightings import sightings
 from gpumon_static.times import utc_now
 
 COPIES = 10
 """Of each host, with numbers of their own: to make up readings takes longer than to render them."""
 LARGE = 80_000
-RANGES_BEGIN = (6, 7, 29, 30)
-"""Days ago."""
 MOST_CPU_S, MOST_MB, MOST_PACKED_KB, MOST_PAINT_S = 40.0, 1000.0, 600.0, 1.0
+MOST_OF_A_YEAR = 1.1
 _NUMBER = re.compile(r"[0-9]+\Z")
 
 
@@ -40,6 +35,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpus", type=int, default=LARGE, help="[default: %(default)s]")
     parser.add_argument("--runs", type=int, default=RUNS, help="of the last day  [default: %(default)s]")
     parser.add_argument("--days", type=int, default=31, help="of the month  [default: %(default)s]")
+    parser.add_argument("--year", type=int, default=366, help="days of the year  [default: %(default)s]")
     parser.add_argument(
         "--rounds", type=int, default=3, help="the least of so many counts  [default: %(default)s]"
     )
@@ -56,8 +52,10 @@ def run(given: argparse.Namespace) -> None:
         with chromium(given.chromium) as browser:
             page = open_in(browser, (folder / "site/index.html").as_uri(), utc_now())
             paint_s = page.evaluate(PAINT) / 1000
-        _age(folder / "data/history.db", given.days)
+        age(folder / "data/history", given.days)
         later = _render(folder, given.rounds)
+        age(folder / "data/history", given.year)
+        year = _render(folder, given.rounds)
     print(
         f"render: {least.wall_s:.1f} s of time, with {given.days} days of history {later.wall_s:.1f} s;"
         " memory is that of all processes together"
@@ -67,6 +65,7 @@ def run(given: argparse.Namespace) -> None:
         ("memory", least.peak_mb, MOST_MB, "MB"),
         ("render, a month", later.cpu_s, MOST_CPU_S, "s"),
         ("memory, a month", later.peak_mb, MOST_MB, "MB"),
+        ("a year to a month", year.cpu_s / later.cpu_s, MOST_OF_A_YEAR, "x"),
         ("overview, packed", packed_kb, MOST_PACKED_KB, "kB"),
         ("overview, painted", paint_s, MOST_PAINT_S, "s"),
     ):
@@ -89,34 +88,11 @@ def _fill(folder: Path, gpus: int, runs: int) -> None:
     (folder / "config.ini").write_text(f"[common]\nhosts = {json.dumps(names)}\n{paths}")
     config = config_file.load(folder / "config.ini")
     newest = utc_now()
-    for number in range(runs, -1, -1):
+    # Two days: one of them is whole, in UTC.
+    for number in range(2 * runs, -1, -1):
         at = newest - number * timedelta(days=1) / runs
         readings = list(_readings(count, at))
-        record.record(config, sightings(readings, config.busy), at, complain)
-    snapshot.write(config.csv_path, readings)
-
-
-def _age(path: Path, days: int) -> None:
-    """Make each day before the last one as that was: those of its sums that `render` reads."""
-    with writing(path) as connection:
-        newest = connection.execute("SELECT max(at) FROM latest").fetchone()[0]
-        hour, day = newest // HOUR, newest // DAY
-        for rollup in ROLLUPS:
-            columns = ", ".join((*rollup.keys, *rollup.sums, *rollup.maxes))
-            hours, days_ = f"{rollup.name}_hours", f"{rollup.name}_days"
-            for back in range(1, days):
-                # Those of GPUs are hundreds of millions, and read where a range begins.
-                if "gpu" not in rollup.keys or back in RANGES_BEGIN:
-                    connection.execute(
-                        f"INSERT OR IGNORE INTO {hours} SELECT hour - ?, {columns} FROM {hours}"
-                        " WHERE hour >= ? AND hour < ?",
-                        (24 * back, hour - 24, hour),
-                    )
-                connection.execute(
-                    f"INSERT OR IGNORE INTO {days_} SELECT ?, {columns} FROM {days_} WHERE day = ?",
-                    (day - 1 - back, day - 1),
-                )
-        connection.execute("UPDATE gpus SET first_at = first_at - ?", (days * DAY,))
+        record_run(config, readings, at)
 
 
 def _readings(count: int, at: datetime) -> Iterator[HostReading]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 @dataclass
@@ -145,3 +147,11 @@ def copies(page: Page, button: Locator) -> None:
     )
     button.click()
     page.wait_for_function(r"() => /(?<!not )\bcopied\b/.test(said)")
+
+
+def violations(page: Page) -> list[str]:
+    page.evaluate(AXE + "\nundefined")
+    found: list[dict[str, Any]] = page.evaluate(
+        "axe.run({ resultTypes: ['violations'] }).then(result => result.violations)"
+    )
+    return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"]]

@@ -95,6 +95,7 @@ TOGETHER = {
     "deploy_web",
     "page_states",
     "page_things",
+    "printed",
     "prometheus",
     "slurm_real",
     "ssh_jump",

@@ -17,6 +17,8 @@ want curl curl
 want ip iproute2
 want systemd-analyze systemd
 want dash dash
+want node nodejs
+want zsh zsh
 want tcsh tcsh
 want fish fish
 want prometheus prometheus

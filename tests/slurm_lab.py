@@ -47,7 +47,7 @@ NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=8 RealMe
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=8 RealMemory=100 Gres=gpu:a100:2
 PartitionName=gpu Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 """
-PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "scontrol", "sbatch", "scancel")
+PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch", "scancel")
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 START_S = 60.0
 
@@ -59,7 +59,18 @@ class SlurmLab:
         self._started: list[subprocess.Popen[bytes]] = []
 
     def run(self, *words: str) -> str:
-        done = subprocess.run(
+        done = self._done(*words)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def tried(self, *words: str) -> str:
+        """What a command that fails prints."""
+        done = self._done(*words)
+        assert done.returncode != 0, words
+        return done.stderr
+
+    def _done(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             words,
             env=self.environment,
             cwd=self.base,
@@ -68,8 +79,6 @@ class SlurmLab:
             timeout=60,
             check=False,
         )
-        assert done.returncode == 0, (words, done.stderr)
-        return done.stdout
 
     def submit(self, *options: str, sleep: int = 600) -> str:
         """The id of a job that holds what it is given and does nothing."""
@@ -105,6 +114,18 @@ class SlurmLab:
         for node in NODES:
             self._start("slurmd", "-D", "-N", node)
         self._wait_until(self._is_up)
+
+    def signal_controller(self, number: signal.Signals) -> None:
+        """To slurmctld; the last one that was started."""
+        found = [process for process in self._started if str(process.args[0]) == "slurmctld"]  # type: ignore[index]
+        found[-1].send_signal(number)
+        if number is signal.SIGKILL:
+            found[-1].wait()
+
+    def start_controller(self) -> None:
+        """Again, after it was killed: the jobs are still there."""
+        self._start("slurmctld", "-D")
+        self._wait_until(lambda: self._done("scontrol", "show", "node").returncode == 0)
 
     def stop(self) -> None:
         """End the jobs first: what slurmd has started is in sessions of its own."""

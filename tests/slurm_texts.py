@@ -53,9 +53,15 @@ def node(
 
 
 def answer(
-    jobs: str = "", nodes: str = "", *, status: int = 0, errors: str = "", packed: bool = False
+    jobs: str = "",
+    nodes: str = "",
+    owners: str | None = None,
+    *,
+    status: int = 0,
+    errors: str = "",
+    packed: bool = False,
 ) -> bytes:
-    """What the probe sends when it is asked for Slurm."""
+    """What the probe sends when it is asked for Slurm. `owners`: as squeue prints them; not by older probes."""
 
     def section(name: str, text: str) -> bytes:
         content = f"{text}\nstatus {status}\n".encode()
@@ -68,5 +74,6 @@ def answer(
         + f"\n@@gpumon ab slurm-stderr\n{errors}\n".encode()
         + section("slurm-jobs", jobs)
         + section("slurm-nodes", nodes)
+        + (section("slurm-owners", owners) if owners is not None else b"")
         + b"\n@@gpumon ab slurm-version\nslurm 23.11.4\n\n@@gpumon ab end\n"
     )

@@ -1,6 +1,6 @@
 """Data that is dated ahead of the clock: stale, offered by nothing, and told in its own words.
 
-A collector's clock was wrong and has been put back, or the reader's is behind. One rule, in times.py and in age.js.
+A collector's clock was wrong and has been put back, or the reader's is behind. One rule, in times.py and in times.js.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def test_a_page_made_of_data_that_is_ahead_says_so_and_offers_nothing(open_page:
         "What you see is dated 14 Nov 2025, 12:15."
     )
     expect(page.locator("#answers")).to_contain_text("dated 3 h ahead of your clock")
-    expect(page.locator(".free-count")).to_contain_text("were free")
+    assert "were free" in page.title()
     assert offers(page) == 0
     page.clock.set_system_time(NOW + AHEAD)
     look_again(page)

@@ -17,7 +17,8 @@ from gpumon_static.collect.probe import framing
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Fault, Gpu, HostReading, Process, Status
-from gpumon_static.survey.state import State, gpu_state
+from gpumon_static.states import State
+from gpumon_static.survey.state import gpu_state
 from tests.amd_tree import APU, GIB, IDS, Card, build, radeon, write
 from tests.command import gpumon, rows
 from tests.ssh_lab import Sshd, root_only, sshd
@@ -386,7 +387,7 @@ def test_a_host_with_both_vendors_shows_both_from_the_probe_to_the_page(
     assert "RX 7900 XTX" in page
     assert "HIP_VISIBLE_DEVICES=" in page
     offered = gpumon("free", "--model", "7900", "-c", config).stdout
-    assert "HIP_VISIBLE_DEVICES=0\n" in offered
+    assert "'env HIP_VISIBLE_DEVICES=0 " in offered
     assert "CUDA" not in offered
     told = gpumon("check", "-c", config, both).stdout
     assert "1 GPU + 2 AMD GPUs" in told

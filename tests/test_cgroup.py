@@ -124,3 +124,10 @@ def test_any_path_gives_a_short_label_or_none(text: str) -> None:
 def test_any_job_of_any_user(job: int, uid: int) -> None:
     text = f"1/cgroup:4:memory:/slurm/uid_{uid}/job_{job}/step_0\n"
     assert cgroup.parse(text) == {1: Belonging(f"slurm:{job}", uid)}
+
+
+def test_a_group_with_a_carriage_return_is_of_its_own_process_only() -> None:
+    forged = "7/cgroup:0::/user.slice/a\r8/cgroup:0::/system.slice/slurmstepd.scope/job_9/step_0"
+    found = cgroup.parse(f"{forged}\n8/cgroup:0::/user.slice/user-1000.slice/session-3.scope\r\n")
+    assert found[8] == cgroup.Belonging(uid=1000)
+    assert 9 not in found

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,15 +17,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gpumon_static.check import advice, examining, surroundings
-from gpumon_static.check.checkup import HostCheck
+from gpumon_static.check import advice, examining, logins, surroundings
+from gpumon_static.check.checkup import CheckReport, HostCheck
 from gpumon_static.check.examining import Record
 from gpumon_static.check.findings import Finding, Mark
-from gpumon_static.check.show import table
+from gpumon_static.check.show import plain_lines, table
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.config.file import load
-from gpumon_static.errors import HostError
+from gpumon_static.errors import HostError, Refusal
 from gpumon_static.model import Status
 from tests import ssh_lab
 from tests.builders import gpu, host_config, reading
@@ -84,9 +85,12 @@ def test_a_failed_step_says_what_was_tried_and_what_to_do(gpu_hosts: GpuHosts, t
     assert lines[-1] == "4 hosts: 1 ok, 3 failed"
     assert any(re.match(rf"{good} +ok +\d+\.\d s; .*key {gpu_hosts.key}; driver 550", line) for line in lines)
     assert "GPUs       FAILED: No devices were found" in lines
-    copy = f"ssh-copy-id -p {gpu_hosts.port} -i {stranger}.pub {gpu_hosts.user}@{locked}"
-    assert f"next: does the account have a password?  {copy}" in lines
-    assert any(line.startswith(f"next: if not:  ssh -p {gpu_hosts.port} root@{locked} ") for line in lines)
+    key = " ".join(stranger.with_suffix(".pub").read_text().split()[:2])
+    restricted = f"""'restrict,command="sh /usr/local/bin/gpumon-probe" {key}'"""
+    assert any(f"{restricted} | ssh -p {gpu_hosts.port} root@{locked} " in line for line in lines)
+    assert any(
+        re.match(r"next: on the host, as root:  journalctl -u ssh -u sshd -n 20", line) for line in lines
+    )
     assert f"login      FAILED: refused the login of {gpu_hosts.user}; keys tried: {stranger}" in lines
     assert "port       FAILED: connection refused at 127.0.0.1:1: no sshd listens there" in lines
     assert not (tmp_path / "data").exists()
@@ -100,8 +104,11 @@ def test_the_line_for_an_unknown_host_key_mends_it(gpu_hosts: GpuHosts, tmp_path
     (finding,) = [f for f in found["findings"] if f["mark"] == "failed"]
     assert finding["step"] == "host key"
     assert "SHA256:" in finding["told"]
-    assert finding["next"][-1] == f"ssh-keyscan -p {gpu_hosts.port} {host} >> {tmp_path}/known_hosts"
-    subprocess.run(finding["next"][-1], shell=True, check=True, capture_output=True)
+    key = " ".join(gpu_hosts.host_key.with_suffix(".pub").read_text().split()[:2])
+    line = rf"printf '\n%s\n' '[{host}]:{gpu_hosts.port} {key}' >> {tmp_path}/known_hosts"
+    assert finding["next"][-1] == f"as {getpass.getuser()}:  {line}"
+    assert finding["commands"][-1] == {"words": "", "as": getpass.getuser(), "line": line}
+    subprocess.run(line, shell=True, check=True, capture_output=True)
     assert gpumon("check", "-c", config).returncode == 0
 
 
@@ -146,7 +153,7 @@ def test_a_table_on_a_terminal(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert re.search(rf"{good} +✓ +✓ +✓ +✓ +✓ +✓ driver 550.90.07", text)
     assert re.search(r"127\.0\.0\.1 +✓ +✗ +· +·", text)
-    assert "next: on the host: systemctl status ssh sshd" in text
+    assert "next: on the host:  systemctl status ssh sshd" in text
 
 
 def test_a_site_that_cannot_be_written_fails_the_check(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -163,7 +170,7 @@ def test_a_directory_that_even_root_cannot_write(tmp_path: Path) -> None:
     *_, site = surroundings.look(load(tmp_path / "config.ini"), [], now=NOW)
     assert (site.step, site.mark) == ("site", Mark.FAILED)
     assert re.match(r"\S+ cannot write in /proc: ", site.told)
-    assert re.fullmatch(r"sudo install -d -o \S+ /proc/site", site.next[0])
+    assert re.fullmatch(r"as root:  install -d -o \S+ /proc/site", str(site.next[0]))
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,23 +213,26 @@ def test_fewer_gpus_than_expected_are_a_warning() -> None:
 def test_every_failure_has_something_to_do_next(status: Status, step: Step) -> None:
     next_steps = advice.after(host_config("n"), step, HostError(status, "it failed"))
     assert next_steps
-    assert all(next_steps)
+    assert all(map(str, next_steps))
 
 
 def test_a_jump_host_that_failed_is_what_to_look_at_first() -> None:
     broken = HostError(Status.REFUSED, "connection refused at b:22: nobody", jump="bastion")
     next_steps = advice.after(host_config("n"), Step.NAME, broken)
-    assert next_steps == ("first the jump host alone:  ssh bastion true",)
+    assert list(map(str, next_steps)) == [
+        f"first the jump host alone, as {getpass.getuser()}:  ssh bastion true"
+    ]
 
 
 def test_the_ssh_line_is_the_same_way_by_hand(home: Path) -> None:
     usual = home / ".ssh/config"
-    assert advice.ssh_line(host_config("n", ssh_config=usual)) == "ssh n"
+    assert str(advice.ssh(host_config("n", ssh_config=usual), "true")) == "ssh n true"
     full = host_config(
         "n", address="10.0.0.1", user="ada", port=99, key_filename=Path("/my key"), ssh_config=None
     )
-    assert advice.ssh_line(full) == "ssh -F none -o HostName=10.0.0.1 -p 99 -i '/my key' ada@n"
-    assert advice.copy_id_line(full) == "ssh-copy-id -p 99 -i '/my key.pub' ada@10.0.0.1"
+    assert str(advice.ssh(full)) == "ssh -F none -o HostName=10.0.0.1 -p 99 -i '/my key' ada@n"
+    refusal = Refusal("ada", key="ssh-ed25519 AAAA", key_file=Path("/my key"))
+    assert str(logins.copy_id(full, refusal)) == "ssh-copy-id -p 99 -i '/my key.pub' ada@10.0.0.1"
 
 
 def test_a_probe_that_is_installed_there_tells_its_version(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -245,31 +255,72 @@ def test_a_probe_that_is_installed_there_tells_its_version(gpu_hosts: GpuHosts, 
     found = {h["host"]: {f["step"]: f for f in h["findings"]}["shell"] for h in report["hosts"]}
     current, first_, newer_ = (found[hosts[name]] for name in ("current", "first", "newer"))
     assert {f["mark"] for f in found.values()} == {"warning"}
-    assert current["told"] == "the installed probe, version 2, gets no settings from config.ini"
-    assert "version 1, is older than this gpumon-static, which has version 2" in first_["told"]
-    assert "version 99; this gpumon-static has version 2" in newer_["told"]
+    assert current["told"] == "the installed probe, version 4, gets no settings from config.ini"
+    assert "version 1, is older than this gpumon-static, which has version 4" in first_["told"]
+    assert "version 99; this gpumon-static has version 4" in newer_["told"]
     assert newer_["next"] == ["update gpumon-static on the collector"]
     line, unreached = first_["next"]
     place = f"-p {server.port} root@{hosts['first']}"
-    assert line.startswith(f"gpumon-static probe | ssh {place} 'cat > /usr/local/bin/gpumon-probe && chmod ")
+    assert f"/gpumon-static probe | ssh {place} 'cat > /usr/local/bin/gpumon-probe.new && test -s " in line
     assert current["next"] == [unreached]
     assert unreached.startswith("command_timeout, disks of config.ini do not reach it")
-    # The line for authorized_keys means what the config does.
-    command = (
-        unreached.split('command="')[1][:-1].replace('\\"', '"').replace("sh /usr", "printenv GPUMON_DISKS #")
-    )
-    said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
-    assert said == "/\n/my data\n"
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash", "/bin/rbash", "/usr/bin/tcsh", "/usr/bin/fish"])
+def test_the_line_with_the_settings_of_an_installed_probe_ends_its_warning(
+    gpu_hosts: GpuHosts, tmp_path: Path, shell: str
+) -> None:
+    """In whatever shell the account has: sshd gives it the command."""
+    host = gpu_hosts.add_xml(xml())
+    probe = tmp_path / "probe"
+    probe.write_text(framing.script())
+    more = "disks = ['/', '/my data', \"/it's\"]\ncommand_lines = true\n"
+
+    def finding(options: str) -> dict[str, Any]:
+        keys = gpu_hosts.directory / "authorized_keys"
+        before = keys.read_text()
+        keys.write_text(f"{options.replace(framing.PROBE_PATH, str(probe))} {before}")
+        try:
+            report = json.loads(gpumon("check", "--json", "-c", config).stdout)
+        finally:
+            keys.write_text(before)
+        return next(f for f in report["hosts"][0]["findings"] if f["step"] == "shell")
+
+    config = gpu_hosts.config(tmp_path, host, more=more)
+    warned = finding(f'restrict,command="sh {framing.PROBE_PATH}"')
+    assert warned["mark"] == "warning"
+    words, _, line = warned["next"][0].partition("before the key:  ")
+    assert words.startswith("command_timeout, disks, command_lines of config.ini do not reach it")
+    assert line.startswith('restrict,command="env ')
+    run = line.removeprefix('restrict,command="')[:-1].replace('\\"', '"')
+    # As sshd hands it to the account's shell.
+    in_shell = tmp_path / "in-shell"
+    in_shell.write_text(f"exec {shell} -c {shlex.quote(run.replace(framing.PROBE_PATH, str(probe)))}\n")
+    ended = finding(f'restrict,command="sh {in_shell}"')
+    assert (ended["mark"], ended["told"]) == ("ok", "the installed probe, version 4")
 
 
 def test_the_line_for_an_account_without_a_password_makes_its_key_known(home: Path) -> None:
-    (home / "my key.pub").write_text("ssh-ed25519 AAAA ada\n")
-    line = advice.authorize_line(host_config("n", user=getpass.getuser(), key_filename=home / "my key"))
+    user = getpass.getuser()
+    line = str(logins.authorize(host_config("n", user=user), Refusal(user, key="ssh-ed25519 AAAA")))
     # As root would run it on the host: here and now, with this home directory.
-    there = re.sub(r"^ssh root@n ", "sh -c ", line).replace(f"~{getpass.getuser()}", str(home))
-    subprocess.run(["sh", "-c", there], check=True)
-    assert (home / ".ssh/authorized_keys").read_text() == "ssh-ed25519 AAAA ada\n"
-    assert (home / ".ssh/authorized_keys").stat().st_mode & 0o077 == 0
+    there = line.replace(" ssh root@n ", " sh -c ").replace(f"~{user}", str(home))
+    keys = home / ".ssh/authorized_keys"
+    keys.parent.mkdir(mode=0o700, exist_ok=True)
+    keys.write_text("ssh-rsa BBBB of another")
+    keys.chmod(0o600)
+    subprocess.run(["sh", "-c", there], check=True, capture_output=True)
+    assert list(filter(None, keys.read_text().splitlines())) == [
+        "ssh-rsa BBBB of another",
+        'restrict,command="sh /usr/local/bin/gpumon-probe" ssh-ed25519 AAAA',
+    ]
+    assert keys.stat().st_mode & 0o077 == 0
+    nobody = str(logins.authorize(host_config("n"), Refusal("no-such-user", key="ssh-ed25519 AAAA")))
+    done = subprocess.run(
+        ["sh", "-c", nobody.replace(" ssh root@n ", " sh -c ")], capture_output=True, cwd=home
+    )
+    assert done.returncode
+    assert not (home / "~no-such-user").exists()
 
 
 def test_the_probe_is_printed_as_it_is_sent_and_the_playbook_installs_what_is_printed() -> None:
@@ -304,3 +355,34 @@ def test_on_a_terminal_each_host_of_a_check_is_one_line(columns: int) -> None:
     ] + (["time"] if columns > 60 else [])
     assert [line.split()[0] for line in lines] == [host.host for host in hosts]
     assert ("8 GPUs" in lines[0]) is (columns == 120)
+
+
+def test_hosts_that_fail_alike_are_one_line_with_a_node_set() -> None:
+    def check(name: str, status: str) -> HostCheck:
+        failed = Finding(Step.PORT, Mark.FAILED, f"{name} is away")
+        return HostCheck(name, (failed,), 0.2, status)
+
+    rack = [check(f"gpu{number:03}", "timeout") for number in range(1, 213)]
+    report = CheckReport((), (*rack, check("other", "refused")))
+    lines = list(plain_lines(report, in_full=False))
+    assert "212 hosts: timeout: gpu[001-212]" in lines
+    text = "\n".join(lines)
+    assert "gpu001 is away" in text
+    assert "gpu002 is away" not in text
+    assert "other is away" in text
+    assert lines[-1] == "213 hosts: 0 ok, 213 failed"
+    assert "gpu212 is away" in "\n".join(plain_lines(report))
+
+
+def test_nvidia_smi_elsewhere_is_found_by_the_path_of_the_config(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    host = gpu_hosts.address(77)
+    elsewhere = tmp_path / "my smi"
+    elsewhere.write_text(f"#!/bin/sh\ncat {gpu_hosts.directory}/elsewhere.xml\n")
+    elsewhere.chmod(0o755)
+    (gpu_hosts.directory / "elsewhere.xml").write_text(xml())
+    config = gpu_hosts.config(tmp_path, host)
+    (found,) = json.loads(gpumon("check", "--json", "-c", config).stdout)["hosts"]
+    (finding,) = [f for f in found["findings"] if f["mark"] == "failed"]
+    assert finding["next"][0].startswith("searched: the PATH of the login, /usr/bin, /bin, /usr/local/bin, ")
+    gpu_hosts.config(tmp_path, host, more=f"[hosts.'{host}']\nnvidia_smi = '{elsewhere}'\n")
+    assert gpumon("check", "-c", config).returncode == 0

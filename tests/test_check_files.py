@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.commands.fetch import fetch
 from gpumon_static.commands.render import render, render_only
 from gpumon_static.config.file import load
+from gpumon_static.resources import own_command
 from gpumon_static.store import snapshot
 from tests.builders import NOW, busy_gpu, gpu, reading
 
@@ -79,9 +81,9 @@ def test_files_that_an_earlier_run_by_root_left_fail_the_check(folder: Path) -> 
         [line for line in found_by_nobody(folder) if line.startswith(step)] for step in ("data", "site")
     )
     assert data[0].startswith("data|ok|")
-    fix = f"sudo chown -R nobody: {config.paths.data}"
+    fix = f"as root:  chown -R nobody: {config.paths.data}"
     assert data[1].startswith(
-        "data|failed|nobody cannot write events.json (of root), fetch.lock (of root), history.db"
+        "data|failed|nobody cannot write events.json (of root), fetch.lock (of root), history (of root)"
     )
     assert data[1].endswith(fix)
     assert (
@@ -91,11 +93,11 @@ def test_files_that_an_earlier_run_by_root_left_fail_the_check(folder: Path) -> 
     assert site[1].startswith(
         "site|warning|nobody cannot write index.html (of root), index.html.gz (of root), "
     )
-    assert site[1].endswith(f"sudo chown -R nobody: {config.paths.site}")
+    assert site[1].endswith(f"as root:  chown -R nobody: {config.paths.site}")
     assert {path: path.stat().st_ctime_ns for path in folder.rglob("*")} == before
     # The line that is named fixes it.
     for line in (data[1], site[1]):
-        subprocess.run(["sh", "-c", line.rpartition("|")[2].removeprefix("sudo ")], check=True)
+        subprocess.run(["sh", "-c", line.rpartition("|")[2].removeprefix("as root:  ")], check=True)
     assert [line.split("|")[1] for line in found_by_nobody(folder) if line[:4] in ("data", "site")] == [
         "ok",
         "ok",
@@ -116,9 +118,9 @@ def test_root_is_told_whose_data_it_is_and_leaves_it_theirs(folder: Path) -> Non
     assert said[0] == told
     assert {path.stat().st_uid for path in folder.rglob("*") if path.name != "config.ini"} == {NOBODY}
     *_, check = found(folder, "data")
-    assert (check.mark, check.next[0]) == (
+    assert (check.mark, str(check.next[0])) == (
         Mark.WARNING,
-        f"sudo -u {user} gpumon-static check -c {folder}/config.ini",
+        f"as {user}:  {own_command('check', '-c', folder / 'config.ini')}",
     )
 
 
@@ -141,7 +143,7 @@ def test_a_notify_command_that_cannot_be_run_is_found(folder: Path, monkeypatch:
     assert [f.mark for f in found(folder, "notify")] == [Mark.OK]
     set_up(folder, "[notify]\ncommand = 'tell'\n")
     (cron,) = found(folder, "notify")
-    assert (cron.mark, cron.next) == (Mark.WARNING, (f"in [notify] command, write {bin_}/tell",))
+    assert (cron.mark, [*map(str, cron.next)]) == (Mark.WARNING, [f"in [notify] command, write {bin_}/tell"])
     set_up(folder)
     assert found(folder, "notify") == []
 
@@ -191,25 +193,44 @@ def test_room_for_what_retention_will_need(folder: Path, monkeypatch: pytest.Mon
     snapshot.write(config.csv_path, [reading("127.0.0.1", [gpu(0), busy_gpu(1)])])
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 2_000_000_000}))
     assert found(folder, "history") == []
-    set_up(folder, "[history]\nkeep_raw = 3660\nkeep_hours = 3660\nkeep_days = 36600\n")
+    set_up(folder, "[history]\nkeep = 36600\n")
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 100_000_000}))
     (history,) = found(folder, "history")
-    # Two GPUs: 2 x (3660 x 10,400 + 3660 x 2,400 + 36600 x 720) bytes.
-    assert history.told == "history.db will need about 146 MB for 2 GPUs; 100 MB are free"
-    set_up(folder, "[history]\nenabled = false\nkeep_raw = 3660\n")
+    # Two GPUs: 2 x 36600 x 1,400 bytes.
+    assert history.told == "the history will need about 102 MB for 2 GPUs; 100 MB are free"
+    set_up(folder, "[history]\nenabled = false\nkeep = 36600\n")
     assert found(folder, "history") == []
+
+
+def test_keys_that_have_lost_their_meaning_are_accepted_and_named(folder: Path) -> None:
+    """By `check` at any time, and by the first fetch that makes a history."""
+    set_up(folder, "[history]\nkeep_raw = 7\nkeep_days = 1826\n")
+    note = "[history] keep_raw, keep_days: without effect since 0.2; every run is kept for 400 days (keep)"
+    assert [finding.told for finding in found(folder, "config")][1:] == [note]
+    lines: list[str] = []
+    for _ in range(2):
+        fetch(load(folder / "config.ini"), clock=lambda: NOW, say=lines.append)
+    assert lines.count(note) == 1
 
 
 def test_more_hosts_at_once_than_files_may_be_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "config.ini").write_text("[common]\nhosts = ['n[1-100]']\n[fetch]\nworkers = 80\n")
-    monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 1024))
+    limits = {resource.RLIMIT_NOFILE: 1024}
+    monkeypatch.setattr(
+        "resource.getrlimit", lambda kind: (limits.get(kind, resource.RLIM_INFINITY), resource.RLIM_INFINITY)
+    )
     assert found(folder, "engine") == []
-    monkeypatch.setattr("resource.getrlimit", lambda _: (256, 256))
+    limits[resource.RLIMIT_NOFILE] = 140
     (engine,) = found(folder, "engine")
-    assert engine.told == "80 hosts at once may need 384 open files, and the limit is 256"
+    assert engine.told == "the limit of open files is 140 (ulimit -n): 40 at a time are asked"
+    limits[resource.RLIMIT_NOFILE] = 256
+    limits[resource.RLIMIT_AS] = 300 << 20
+    (engine,) = found(folder, "engine")
+    assert [str(hint) for hint in engine.next] == [
+        "ulimit -v 688128, in a systemd unit LimitAS=688128K; or lower workers in [fetch]"
+    ]
 
 
 def test_the_estimate_is_the_one_of_the_docs() -> None:
     table = (Path(__file__).parent.parent / "docs/history.md").read_text()
-    for number in (publishing.RAW_BYTES, publishing.HOUR_BYTES, publishing.DAY_BYTES):
-        assert f" to {number:,} |" in table
+    assert f" to {publishing.BYTES_PER_GPU_DAY:,} |" in table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,10 +16,11 @@ from gpumon_static.commands import fetch as fetch_module
 from gpumon_static.commands.render import render
 from gpumon_static.config.settings import Config, HistoryConfig, NotifyConfig, PathsConfig
 from gpumon_static.model import HostReading
+from gpumon_static.resources import own_command
 from gpumon_static.store import events_file
 from gpumon_static.store.events import Event
 from gpumon_static.store.history import questions
-from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history.reader import Period, Reader, ask
 from tests.builders import busy_gpu, config, failed, gpu, reading
 from tests.command import gpumon
 
@@ -50,27 +50,36 @@ class Lab:
 
     def minutes(self, path: Path | None = None) -> list[float]:
         """Of the runs in the history."""
-        with open_history(path or self.config.history_path) as connection:
-            rows = connection.execute("SELECT at FROM runs ORDER BY at").fetchall()
+        rows = self.rows("SELECT DISTINCT epoch(run_at)::BIGINT FROM rows ORDER BY 1", path)
         return [(at - START.timestamp()) / 60 for (at,) in rows]
 
-    def everything(self) -> dict[str, list[tuple[Any, ...]]]:
-        with open_history(self.config.history_path) as connection:
-            names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
-            return {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for (name,) in names}
+    def rows(self, query: str, path: Path | None = None) -> list[tuple[Any, ...]]:
+        """Of a query over `rows`, all rows of the history."""
+
+        def question(reader: Reader) -> list[tuple[Any, ...]]:
+            table = reader.rows(Period(0, 4_000_000_000))
+            return reader.engine.rows(query.replace("FROM rows", f"FROM ({table})"))
+
+        return ask(path or self.config.history_path, question)
+
+    def everything(self) -> list[tuple[Any, ...]]:
+        return self.rows("SELECT COLUMNS(*)::VARCHAR FROM rows ORDER BY ALL")
 
     def use(self, minute: float) -> questions.GpuUse:
-        """What `history gpus` tells at that time."""
+        """What `history gpus` shows at that time."""
         now = int((START + timedelta(minutes=minute)).timestamp())
-        with open_history(self.config.history_path) as connection:
-            (use,) = questions.gpus(connection, questions.period(connection, now - 30 * 86400, now))
+
+        def question(reader: Reader) -> list[questions.GpuUse]:
+            return questions.gpus(reader, questions.period(reader, now - 30 * 86400, now))
+
+        (use,) = ask(self.config.history_path, question)
         return use
 
     def events(self) -> list[Event]:
         return events_file.load(events_file.path_in(self.config.paths.data)).events
 
     def copies(self) -> list[Path]:
-        return sorted(self.config.paths.data.glob("history.db.before-*"))
+        return sorted(self.config.paths.data.glob("history.before-*"))
 
 
 @pytest.fixture
@@ -121,17 +130,17 @@ def test_a_clock_that_is_back_for_good_is_believed_after_an_hour_of_runs(lab: La
     assert lab.minutes() == [*every_five(0, 115), 116]
     *doubts, dropped = lab.said
     assert len(doubts) == 11
-    assert doubts[0].startswith(
+    repair = own_command("history", "repair", "--drop-after", "2025-11-14T10:01:00Z")
+    assert doubts[0] == (
         "clock: the clock is 8 h behind the last recorded run: this run is not recorded; after 12 such runs"
-        " in a row it is believed (1 so far), or at once with `gpumon-static history repair --drop-after "
-        "2025-11-14T10:01:00Z`"
+        f" in a row it is believed (1 so far), or at once with `{repair}`"
     )
     assert dropped == (
-        "history: 97 runs from 2025-11-14T11:00:00Z on dropped; history.db.before-20251114T105600 has them"
+        "history: 97 runs from 2025-11-14T11:00:00Z on dropped; history.before-20251114T105600 has them"
         " still; they were ahead of the clock"
     )
     (copy,) = lab.copies()
-    assert lab.minutes(copy) == every_five(0, 600), "nothing is lost"
+    assert lab.minutes(copy)[-97:] == every_five(120, 600), "nothing is lost"
     lab.runs(every_five(121, 130))
     assert len(lab.said) == 12
     assert (lab.use(126).busy_s, lab.use(126).unknown_s) == (126 * 60, 0), "no minute is counted twice"
@@ -141,7 +150,7 @@ def test_a_clock_that_is_back_for_good_is_believed_after_an_hour_of_runs(lab: La
 @pytest.mark.parametrize("wrong", [1, 3])
 def test_a_clock_that_was_ahead_for_some_runs_leaves_no_trace(lab: Lab, ahead: int, wrong: int) -> None:
     lab.runs(every_five(0, 30))
-    right = lab.everything()
+    right = lab.rows("SELECT run_at::VARCHAR, host, card, state, held_by FROM rows ORDER BY ALL")
     lab.runs(every_five(ahead + 35, ahead + 30 + 5 * wrong), FREE)
     since = 30 + 5 * wrong
     needed = max(3, wrong + 1)
@@ -154,10 +163,10 @@ def test_a_clock_that_was_ahead_for_some_runs_leaves_no_trace(lab: Lab, ahead: i
     # The last sample stands for five minutes.
     assert (use.busy_s, use.free_s) == (35 * 60, 0)
     assert use.unknown_s == 5 * 60 * (needed + wrong - 1)
-    kept = lab.everything()
-    for table in ("samples", "gpus", "users", "pool_runs"):
-        assert set(right[table]) <= set(kept[table])
-    assert {state for _, _, state, _ in kept["spans"]} == {1, 5}, "busy, and the time without a run"
+    columns = "run_at::VARCHAR, host, card, state, held_by"
+    kept = lab.rows(f"SELECT {columns} FROM rows ORDER BY ALL")
+    assert kept[: len(right)] == right
+    assert {state for *_, state, _ in kept} == {"busy"}
 
 
 def test_since_when_a_gpu_is_taken_survives_a_clock_that_was_ahead(lab: Lab) -> None:
@@ -165,8 +174,13 @@ def test_since_when_a_gpu_is_taken_survives_a_clock_that_was_ahead(lab: Lab) -> 
     lab.runs(every_five(5, 30))
     lab.runs([DAY + 35])
     lab.runs(every_five(40, 50))
-    with open_history(lab.config.history_path) as connection:
-        row = connection.execute("SELECT since, taken_since, at FROM latest").fetchone()
+
+    def last(reader: Reader) -> tuple[int, ...]:
+        path = reader.folder / "last.parquet"
+        columns = "since, taken_since, known_at"
+        return reader.engine.row(f"SELECT {columns} FROM '{path}' WHERE card <> ''")
+
+    row = ask(lab.config.history_path, last)
     assert [(at - START.timestamp()) / 60 for at in row] == [5, 5, 50]
 
 
@@ -231,9 +245,9 @@ def test_a_run_of_some_hosts_does_not_record_the_others_times_of_tomorrow(lab: L
 
 
 def test_nothing_is_pruned_by_a_clock_that_is_ahead(lab: Lab) -> None:
-    lab.config = replace(lab.config, history=HistoryConfig(keep_raw=1, keep_hours=2, keep_days=7))
+    lab.config = replace(lab.config, history=HistoryConfig(keep=7))
     lab.runs(every_five(0, 300))
-    lab.runs(every_five(YEAR, YEAR + 2 * DAY))
+    lab.runs(range(YEAR, YEAR + 2 * DAY, 60))
     assert lab.minutes()[:61] == every_five(0, 300)
     lab.runs(every_five(305, 400))
     assert lab.minutes()[:61] == every_five(0, 300)
@@ -241,9 +255,9 @@ def test_nothing_is_pruned_by_a_clock_that_is_ahead(lab: Lab) -> None:
 
 
 def test_after_a_long_pause_what_is_old_goes_a_week_later(lab: Lab) -> None:
-    lab.config = replace(lab.config, history=HistoryConfig(keep_raw=1, keep_hours=2, keep_days=7))
+    lab.config = replace(lab.config, history=HistoryConfig(keep=7))
     lab.runs(every_five(0, 60))
-    lab.runs(range(100 * DAY, 109 * DAY, 60))
+    lab.runs(range(100 * DAY, 109 * DAY, 180))
     assert lab.minutes()[0] > 100 * DAY
 
 
@@ -280,8 +294,8 @@ def test_the_admin_can_say_which_clock_was_right(lab: Lab) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"41 runs from 2025-11-15T09:00:00Z on dropped; {copy.name} has them still\n"
     assert lab.minutes() == every_five(0, 30)
-    assert sqlite3.connect(copy).execute("SELECT count(*) FROM runs").fetchone() == (48,)
-    assert copy.stat().st_mode & 0o777 == 0o600
+    assert lab.minutes(copy) == every_five(DAY, DAY + 200)
+    assert copy.stat().st_mode & 0o777 == 0o700
     lab.runs([35])
     assert lab.said == []
     assert lab.minutes() == every_five(0, 35)

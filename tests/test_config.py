@@ -316,6 +316,38 @@ def test_hosts_one_to_a_line_need_no_commas(tmp_path: Path) -> None:
     assert [(host.name, host.user) for host in config.hosts] == [("node1", "me"), ("node2", "me")]
 
 
+def test_keys_before_the_first_section_are_named_with_the_section_they_belong_to(tmp_path: Path) -> None:
+    assert problems(tmp_path, "user = 'x'\nhosts = 'a'\nworkers = 4\nwrong = 1\n")[:3] == [
+        "user: is in no section; it belongs below a line [common]",
+        "workers: is in no section; it belongs below a line [fetch]",
+        "wrong: is in no section",
+    ]
+
+
 def test_the_line_of_a_mistake_after_them_stays_true(tmp_path: Path) -> None:
     (wrong,) = problems(tmp_path, '[common]\nhosts = a,\n  b,\n  c\nuser = "me\n')
     assert wrong.startswith("line 5, column")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[common]\nhosts = 'gpu[01:08]'\n",
+            "'gpu[01:08]': a range has a hyphen here, not Ansible's colon: [01-08]",
+        ),
+        ("[common]\nhosts = 'a'\n[fetch]\nuser = 'ada'\n", "fetch.user: belongs in [common]"),
+        (
+            "[common]\nhosts = 'a'\n[paths]\nsite = '$HOME/site'\n",
+            "paths.site: '$HOME/site': variables are not replaced",
+        ),
+        ("[common]\nhosts = 'a'\n[paths]\ndata = 'x'\nsite = 'x'\n", "is also paths.site"),
+        ("[common]\nhosts = 'a'\n[paths]\ndata = 'x/data'\nsite = 'x'\n", "is inside paths.site"),
+        ("[common]\nhosts = 'a'\n[hosts.a]\nnvidia_smi = 'smi'\n", "must be a path that begins with a slash"),
+    ],
+)
+def test_what_others_write_is_named(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "config.ini").write_text(text)
+    with pytest.raises(ConfigError) as error:
+        config_file.load(tmp_path / "config.ini")
+    assert told in str(error.value)

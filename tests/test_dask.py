@@ -123,7 +123,7 @@ def test_hosts_are_read_by_workers_that_have_their_resource(
     assert statuses(tmp_path) == {anywhere: "ok", at_a: "ok", at_b: "ok", nowhere: "error", at_old: "error"}
     told = errors_of(tmp_path)
     assert told[nowhere] == (
-        'not asked: no Dask worker with gpumon-static 0.1.0 has the resource "nobody-has-it"'
+        'no worker: no Dask worker with gpumon-static 0.1.0 has the resource "nobody-has-it"'
     )
     assert 'has the resource "old"' in told[at_old]
     lines = done.stderr.splitlines()
@@ -184,7 +184,7 @@ def test_a_key_that_a_worker_does_not_have_is_the_error_of_its_hosts(
     done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, good, bad, more=more))
     assert done.returncode == 0
     assert statuses(tmp_path) == {good: "ok", bad: "error"}
-    assert re.match(r"on the Dask worker b: .*/nowhere/key", errors_of(tmp_path)[bad])
+    assert re.match(r"no worker: on the Dask worker b: .*/nowhere/key", errors_of(tmp_path)[bad])
 
 
 def test_no_secret_is_in_what_is_sent(tmp_path: Path, home: Path) -> None:
@@ -194,7 +194,7 @@ def test_no_secret_is_in_what_is_sent(tmp_path: Path, home: Path) -> None:
     command = ("cat", str(secret_file))
     host = host_config("far", key_filename=key, key_passphrase_command=command, password_command=command)
     factory = ReaderFactory(tmp_path / "config.ini", (host,), utc_now)
-    sent = dask_task.pack(factory, [host], FetchConfig(), 10.0)
+    sent = dask_task.pack(factory, [host], FetchConfig(), 10.0, "mark")
     assert PASSPHRASE.encode() not in sent
     shard = pickle.loads(sent)
     (sent_host,) = shard.factory.hosts
@@ -315,16 +315,100 @@ def test_without_the_scheduler_the_run_ends_with_what_was_read(
         lab.scheduler.send_signal(signal.SIGCONT)
         told = errors.read_text()
         assert code == 0, told
-        late = "error" if number == signal.SIGKILL else "timeout"
-        assert statuses(tmp_path) == {quick: "ok", "127.0.0.1": "refused", never: late}
-        if number == signal.SIGKILL:
-            gone = f"the Dask scheduler {lab.address} has gone away"
-            assert f"gpumon-static: {gone}" in told
-            assert errors_of(tmp_path)[never] == f"not finished: {gone}"
-        else:
-            assert f"not finished: the run's deadline of {deadline} s came first" in told
+        assert statuses(tmp_path) == {quick: "ok", "127.0.0.1": "refused", never: "error"}
+        how = "has gone away" if number == signal.SIGKILL else "does not answer"
+        assert errors_of(tmp_path)[never] == f"no worker: the Dask scheduler {lab.address} {how}"
         assert "Traceback" not in told
         wait_for(lambda: not worker_processes(lab), PATIENCE_S)
+
+
+def test_without_a_scheduler_the_collector_reads_the_hosts_that_name_no_worker(
+    gpu_hosts: GpuHosts, tmp_path: Path
+) -> None:
+    *anywhere, at_a = (gpu_hosts.add_xml(xml(str(number))) for number in range(20))
+    nobody = f"tcp://127.0.0.1:{free_port()}"
+    more = f"engine = 'dask'\nscheduler = '{nobody}'\ndeadline = 40\n" + on_worker("a", at_a)
+    done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, *anywhere, at_a, more=more))
+    assert done.returncode == 0
+    assert statuses(tmp_path) == dict.fromkeys(anywhere, "ok") | {at_a: "error"}
+    assert errors_of(tmp_path)[at_a].startswith(f"no worker: cannot reach the Dask scheduler {nobody}: ")
+    warning, _ = done.stderr.splitlines()
+    assert warning.startswith(f"gpumon-static: cannot reach the Dask scheduler {nobody}: ")
+    assert warning.endswith(": 19 hosts are read by the collector itself")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_scheduler_that_dies_during_a_run_costs_no_reading(
+    gpu_hosts: GpuHosts, tmp_path: Path, number: signal.Signals
+) -> None:
+    hosts = [waits(gpu_hosts, tmp_path) for _ in range(12)]
+    errors = tmp_path / "errors"
+    with DaskLab(tmp_path) as lab:
+        lab.worker("a")
+        lab.wait()
+        config = patient(gpu_hosts.config(tmp_path, *hosts, more=engine(lab, deadline=100)))
+        with fetching(config, errors) as fetch:
+            wait_for(lambda: times_started(tmp_path) >= 12, PATIENCE_S)
+            lab.scheduler.send_signal(number)
+            (tmp_path / "go").touch()
+            assert fetch.wait(110) == 0
+        lab.scheduler.send_signal(signal.SIGCONT)
+    assert statuses(tmp_path) == dict.fromkeys(hosts, "ok"), errors.read_text()
+
+
+def test_what_a_stopped_worker_had_is_read_by_another(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    hosts = [waits(gpu_hosts, tmp_path) for _ in range(12)]
+    errors = tmp_path / "errors"
+    with DaskLab(tmp_path) as lab:
+        for name in ("a", "b"):
+            lab.worker(name)
+        lab.wait()
+        config = patient(gpu_hosts.config(tmp_path, *hosts, more=engine(lab, deadline=100)))
+        with fetching(config, errors) as fetch:
+            wait_for(lambda: times_started(tmp_path) >= 12, PATIENCE_S)
+            lab.workers["a"].send_signal(signal.SIGSTOP)
+            (tmp_path / "go").touch()
+            assert fetch.wait(110) == 0
+        lab.workers["a"].send_signal(signal.SIGCONT)
+    assert statuses(tmp_path) == dict.fromkeys(hosts, "ok"), errors.read_text()
+    told = errors.read_text().splitlines()
+    assert told == ["gpumon-static: the Dask worker a does not answer: others read its hosts"]
+
+
+def test_hosts_of_a_worker_without_the_key_are_read_by_another(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    hosts = [gpu_hosts.add_xml(xml(str(number))) for number in range(8)]
+    with_key, without = tmp_path / "with-key", tmp_path / "without"
+    for directory in (with_key, without):
+        directory.mkdir()
+    (with_key / "key").write_bytes(gpu_hosts.key.read_bytes())
+    (with_key / "key").chmod(0o600)
+    with DaskLab(tmp_path) as lab:
+        lab.worker("a", HOME=str(without))
+        lab.worker("b", HOME=str(with_key))
+        lab.wait()
+        config = gpu_hosts.config(tmp_path, *hosts, more=engine(lab, deadline=60))
+        config.write_text(config.read_text().replace(str(gpu_hosts.key), "~/key"))
+        done = gpumon("fetch", "-c", config)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert statuses(tmp_path) == dict.fromkeys(hosts, "ok")
+
+
+def test_a_reading_does_not_wait_for_the_rest_of_its_shard(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
+    quick, slow, errors = gpu_hosts.add_xml(xml("quick")), waits(gpu_hosts, tmp_path), tmp_path / "errors"
+    with DaskLab(tmp_path) as lab:
+        lab.worker("a")
+        lab.wait()
+        config = patient(gpu_hosts.config(tmp_path, slow, quick, more=engine(lab, deadline=100)))
+        with errors.open("w") as file:
+            fetch = subprocess.Popen([*PROGRAM, "fetch", "-v", "-c", str(config)], stderr=file)
+        wait_for(lambda: f"{quick}: ok" in errors.read_text(), PATIENCE_S)
+        assert slow not in errors.read_text()
+        (tmp_path / "go").touch()
+        assert fetch.wait(PATIENCE_S) == 0
+    assert [line.partition(",")[0] for line in errors.read_text().splitlines()] == [
+        f"{quick}: ok",
+        f"{slow}: ok",
+    ]
 
 
 def test_a_scheduler_that_cannot_be_reached_is_one_line_and_the_last_files_stay(
@@ -334,7 +418,7 @@ def test_a_scheduler_that_cannot_be_reached_is_one_line_and_the_last_files_stay(
     (tmp_path / "data/load_data.csv").write_text("as it was\n")
     (tmp_path / "data/load_data.csv").chmod(0o600)
     nobody = f"tcp://127.0.0.1:{free_port()}"
-    more = f"engine = 'dask'\nscheduler = '{nobody}'\ndeadline = 2\n"
+    more = f"engine = 'dask'\nscheduler = '{nobody}'\ndeadline = 2\ndask_fallback = false\n"
     done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, "127.0.0.1", more=more))
     assert done.returncode == 1
     assert re.fullmatch(f"gpumon-static: cannot reach the Dask scheduler {nobody}: .+\n", done.stderr)
@@ -344,7 +428,9 @@ def test_a_scheduler_that_cannot_be_reached_is_one_line_and_the_last_files_stay(
 def test_a_scheduler_with_another_version_is_one_line(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     old = patch(tmp_path / "old-version", OTHER_VERSION)
     with DaskLab(tmp_path, PYTHONPATH=old) as lab:
-        done = gpumon("fetch", "-c", gpu_hosts.config(tmp_path, "127.0.0.1", more=engine(lab)))
+        done = gpumon(
+            "fetch", "-c", gpu_hosts.config(tmp_path, "127.0.0.1", more=engine(lab, dask_fallback=False))
+        )
     assert done.returncode == 1
     assert done.stderr == (
         f"gpumon-static: the Dask scheduler {lab.address} has gpumon-static 0.0.9;"
@@ -395,7 +481,7 @@ def test_check_names_a_resource_that_no_worker_has(lab: DaskLab, gpu_hosts: GpuH
     checked = gpumon("check", "-c", config)
     assert checked.returncode == 3
     assert 'no Dask worker has the resource "z": 1 host cannot be asked' in checked.stdout
-    assert f'dask worker {lab.address} --resources "z=1"' in checked.stdout
+    assert f"dask worker {lab.address} --resources z=1" in checked.stdout
 
 
 # TLS, and networks of their own.
@@ -478,8 +564,8 @@ def test_workers_in_networks_of_their_own_read_their_hosts_over_tls(
         assert (done.returncode, done.stderr) == (0, "")
         assert statuses(tmp_path) == {a: "ok", b: "ok", c: "ok"}
         kept = (tmp_path / "data/load_data.csv").read_bytes()
-        for wrong in (engine(lab, deadline=4, **tls(others)), engine(lab, deadline=4)):
-            done = fetch(wrong)
+        for wrong in ({"deadline": 4, **tls(others)}, {"deadline": 4}):
+            done = fetch(engine(lab, dask_fallback=False, **wrong))
             assert done.returncode == 1
             assert re.fullmatch(
                 f"gpumon-static: cannot reach the Dask scheduler {lab.address}: .+\n", done.stderr

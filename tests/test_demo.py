@@ -33,9 +33,10 @@ from gpumon_static.demo.run import Pipelines
 from gpumon_static.demo.server import _run
 from gpumon_static.demo.site import serve_site
 from gpumon_static.model import HostReading, Status
+from gpumon_static.states import State
 from gpumon_static.store import snapshot
 from gpumon_static.store.lock import only_one
-from gpumon_static.survey.state import State, gpu_state
+from gpumon_static.survey.state import gpu_state
 from tests.command import PROGRAM, gpumon, rows
 
 NOW = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)

@@ -20,11 +20,12 @@ from gpumon_static.demo import answers, past, xml
 from gpumon_static.demo.lab import DemoHost, DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading, reading
 from gpumon_static.model import GONE, NOT_ALLOCATED, Gpu, HostReading, Process, Status
+from gpumon_static.states import State
 from gpumon_static.store import events_file
-from gpumon_static.store.history.database import reading as open_history
-from gpumon_static.store.history.past import timelines
+from gpumon_static.store.history.past import read as read_past
+from gpumon_static.store.history.reader import ask
 from gpumon_static.survey.jobs import find_jobs
-from gpumon_static.survey.state import State, gpu_state, slice_state, slices_of
+from gpumon_static.survey.state import gpu_state, slice_state, slices_of
 from gpumon_static.survey.supply import SupplyVerdict, supply_rows
 from gpumon_static.terminal.show import survey_of
 from tests.builders import config
@@ -276,8 +277,7 @@ def test_the_past_has_something_to_say(tmp_path: Path) -> None:
     """Hosts that went down and came back, a fault that came, a machine's values; a model held idle, one short."""
     setup = replace(config(*LAB), paths=PathsConfig(tmp_path, tmp_path))
     past.fill(setup, list(LAB.values()), THURSDAY, 20)
-    with open_history(setup.history_path) as connection:
-        known = timelines.read(connection, THURSDAY, setup.groups)
+    known = ask(setup.history_path, lambda reader: read_past(reader, THURSDAY, by_group=True))
     assert {"host-down", "host-up", "gpu-fault", "gpu-freed"} <= {event.type for event in known.events}
     assert set(known.machines["24h"].hosts) >= {"vision-01", "language-01"}
     assert any((found.share or 0) < 1 for found in known.availability.values())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -101,7 +103,7 @@ def play(machine: Machine, **variables: Any) -> dict[str, int]:
     One host at a time: here they are one and the same machine.
     """
     wheel = next(machine.wheels.glob("gpumon_static-*.whl"))
-    given = {"gpumon_package": str(wheel)} | variables
+    given = {"gpumon_package": str(wheel), "gpumon_server_name": "gpu-monitor.test"} | variables
     done = machine.sandbox.run(
         "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "ANSIBLE_NOCOLOR=1", "ANSIBLE_PIPELINING=1",
         "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={machine.wheels}",
@@ -130,10 +132,10 @@ def test_the_playbook_puts_it_up_with_none_of_the_defaults_and_takes_only_ours_a
                  "/etc/nginx/conf.d/gpu-monitor.conf", "/etc/systemd/system/gpumon-static.timer",
                  "/etc/systemd/system/gpumon-static-failure.service", "/usr/local/sbin/gpu-probe"):  # fmt: skip
         assert not sandbox.path(gone).exists(), gone
-    for kept in ("/etc/mine.ini", "/srv/www/gpus/mine.html", "/srv/watch/home/data/history.db",
+    for kept in ("/etc/mine.ini", "/srv/www/gpus/mine.html", "/srv/watch/home/data/history",
                  "/srv/watch/home/id_ed25519"):  # fmt: skip
         assert sandbox.path(kept).exists(), kept
-    assert "gpuwatch" in sandbox.sh("stat -c %U /srv/watch/home/data/history.db")
+    assert "gpuwatch" in sandbox.sh("stat -c %U /srv/watch/home/data/history")
     the_backup_is_whole_and_private(sandbox)
     assert sandbox.sh("ls /srv/www/gpus").split() == ["mine.html"]
 
@@ -180,7 +182,7 @@ def a_failure_is_reported(sandbox: Sandbox) -> None:
 def the_backup_is_whole_and_private(sandbox: Sandbox) -> None:
     backup = sandbox.sh("ls /srv/backups/*").strip()
     listed = sandbox.sh(f"tar -tPzf {backup}; stat -c mode=%a {backup}").split()
-    assert {"/etc/gpumon.ini", "/srv/watch/home/data/history.db", "/srv/watch/home/id_ed25519"} <= set(listed)
+    assert {"/etc/gpumon.ini", "/srv/watch/home/data/history/", "/srv/watch/home/id_ed25519"} <= set(listed)
     assert "mode=600" in listed
 
 
@@ -202,6 +204,13 @@ def test_paths_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     """The tasks that look at the paths, for each odd one, before anything else is done."""
     given = {path: f"{{{name}: '{path}'}}" for path, name in ODD.items()} | PASSWORDS
     given |= {"/srv/gpus": "{gpumon_site: /srv/gpus}", "/home/gpumon": "{gpumon_home: /home/gpumon}"}
+    named = {what: f"{{gpumon_server_name: gpus.test, {more[1:]}" for what, more in given.items()}
+    unnamed = {
+        "example": "{}",
+        "www": "{gpumon_server_name: www.lab.example}",
+        "empty": "{gpumon_server_name: ''}",
+    }
+    given = named | unnamed | {"without": "{gpumon_web: none}"}
     tasks = "\n".join(
         f"""
 - hosts: localhost
@@ -222,7 +231,58 @@ def test_paths_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     command = [str(PROGRAMS / "ansible-playbook"), "-i", "localhost,", str(tmp_path / "odd.yml")]
     environment = os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert set(re.findall(r"REFUSED (\S+?)\"", done.stdout)) == {*ODD, "caddy", "relative"}, (
+    assert set(re.findall(r"REFUSED (\S+?)\"", done.stdout)) == {*ODD, *unnamed, "caddy", "relative"}, (
         done.stdout + done.stderr
     )
-    assert set(re.findall(r"ACCEPTED (\S+?)\"", done.stdout)) == {"/srv/gpus", "/home/gpumon", "nginx"}
+    assert set(re.findall(r"ACCEPTED (\S+?)\"", done.stdout)) == {
+        "/srv/gpus",
+        "/home/gpumon",
+        "nginx",
+        "without",
+    }
+
+
+KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIKf7b1n0m3E6mJ1cW9Yw3p5H0x6uX3k9h1v2t4s6q8rU"
+FACTS = {
+    "an honest host": ("ssh-ed25519", KEY, True),
+    "a second line": ("ssh-ed25519", f"{KEY}\n* ssh-ed25519 {KEY}", False),
+    "a newline at the end": ("ssh-ed25519", f"{KEY}\n", False),
+    "a comment": ("ssh-ed25519", f"{KEY} x", False),
+    "a type with a line": (f"ssh-ed25519 {KEY}\n* ssh-ed25519", KEY, False),
+    "a marker": ("@cert-authority * ssh-ed25519", KEY, False),
+    "a template": ("ssh-ed25519", "{{ 7 * 7 }}\n*", False),
+}
+
+
+@pytest.mark.parametrize("what", FACTS)
+def test_no_host_adds_a_line_to_known_hosts(tmp_path: Path, what: str) -> None:
+    """What a host sends as its key is checked before it is written."""
+    kind, key, is_written = FACTS[what]
+    there = tmp_path / "ansible"
+    shutil.copytree(PLAYBOOK, there)
+    facts = {"ssh_host_key_ed25519_public": key, "ssh_host_key_ed25519_public_keytype": kind}
+    fact = [{"name": "f", "ansible.builtin.set_fact": {**facts, "cacheable": True}}]
+    written = [{"name": "w", "ansible.builtin.import_tasks": "tasks/known_hosts.yml"}]
+    plays = [
+        {"name": "a", "hosts": "gpu_hosts", "gather_facts": False, "tasks": fact},
+        {"name": "b", "hosts": "collector", "gather_facts": False, "tasks": written},
+    ]
+    (there / "some.json").write_text(json.dumps(plays))
+    (tmp_path / "inventory").write_text(
+        "[gpu_hosts]\ngpu01 ansible_connection=local\n[collector]\nmonitor ansible_connection=local\n"
+    )
+    user = pwd.getpwuid(os.getuid()).pw_name
+    done = subprocess.run(
+        [PROGRAMS / "ansible-playbook", "-i", tmp_path / "inventory", there / "some.json",
+         "-e", json.dumps({"gpumon_home": str(tmp_path), "gpumon_user": user, "ansible_python_interpreter": sys.executable})],
+        env=os.environ | {"HOME": str(tmp_path), "ANSIBLE_NOCOLOR": "1"},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    known = tmp_path / "known_hosts"
+    if is_written:
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert known.read_text() == f"gpu01 ssh-ed25519 {KEY}\n"
+    else:
+        assert done.returncode == 2
+        assert "gpu01: what it sent as its ed25519 host key is no key" in done.stdout
+        assert not known.exists()

@@ -52,6 +52,17 @@ def test_every_file_has_the_values_of_the_config_and_none_of_the_defaults(tmp_pa
         assert default not in settings, default
 
 
+@pytest.mark.parametrize(
+    ("more", "memory"),
+    [("", "6144M"), ("worker_memory = 1024\n", "3072M"), ("worker_memory = 2048\nprocesses = 3\n", "8192M")],
+)
+def test_a_run_has_a_limit_of_memory_that_the_config_lowers(tmp_path: Path, more: str, memory: str) -> None:
+    config = tmp_path / "lab.ini"
+    config.write_text(f"[common]\nhosts = 'gpu[1-9]'\n[fetch]\n{more}")
+    service = printed("gpumon-static.service", "-c", config, "--run-as", "nobody")
+    assert f"\nMemoryMax={memory}\n" in service
+
+
 def test_the_values_are_where_they_belong(tmp_path: Path) -> None:
     config = tmp_path / "lab.ini"
     config.write_text(CONFIG)

@@ -247,3 +247,15 @@ def test_links_to_click_and_local_files_are_fine(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text('<a href="https://lab.example/">x</a><script src="x.js"></script>')
     (tmp_path / "x.css").write_text("a { background: url('x.png') }")
     assert list(offline.remote_addresses(tmp_path)) == []
+
+
+def test_no_example_lets_curl_read_a_file_that_a_hosts_text_names() -> None:
+    """With `-d "$TEXT"`, a text that begins with @ is the name of a file to send."""
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "config.example.ini"]
+    found = [line for page in pages for line in page.read_text().splitlines() if "curl" in line]
+    assert any("--data-raw" in line for line in found)
+    assert [
+        line
+        for line in found
+        if re.search(r"""(?:-d|--data(?:-\w+)?)[ =]\\?"?\$""", line) and "--data-raw" not in line
+    ] == []

@@ -69,10 +69,10 @@ def hosts(*names: str) -> tuple[HostConfig, ...]:
 
 
 def ask(
-    names: tuple[str, ...], *, count: int = 2, deadline: float = 60.0, workers: int = 8
+    names: tuple[str, ...], *, count: int = 2, deadline: float = 60.0, workers: int = 8, memory: int = 4096
 ) -> dict[str, HostReading]:
     factory = ReaderFactory(Path("config.ini"), hosts(*names), lambda: NOW)
-    config = FetchConfig(workers=workers, deadline=deadline)
+    config = FetchConfig(workers=workers, deadline=deadline, worker_memory=memory)
     seen: list[str] = []
     found = processes.ask(factory, config, count, lambda reading: seen.append(reading.host))
     assert [reading.host for reading in found] == list(names), "one reading per host, in order"
@@ -144,6 +144,16 @@ def test_an_answer_that_eats_memory_costs_that_host_only(trouble: Callable[[str]
     assert_good(found)
     assert found["bad"].status is Status.ERROR
     assert (found["bad"].error or "").startswith("MemoryError")
+
+
+@pytest.mark.parametrize(("memory", "status"), [(1024, Status.ERROR), (4096, Status.OK)])
+def test_how_much_an_answer_may_eat_is_set_by_the_config(
+    trouble: Callable[[str], None], memory: int, status: Status
+) -> None:
+    trouble("bytes(2**30)")
+    found = ask(MIXED, memory=memory)
+    assert_good(found)
+    assert found["bad"].status is status
 
 
 def test_at_the_deadline_the_run_ends_whatever_the_workers_do(trouble: Callable[[str], None]) -> None:
@@ -281,7 +291,7 @@ def test_no_thread_at_all_is_the_error_of_each_host(monkeypatch: pytest.MonkeyPa
         hosts("a", "b"), lambda host: HostReading(host.name, NOW), workers=6, deadline=20, clock=lambda: NOW
     )
     assert [(reading.status, reading.error) for reading in found] == [
-        (Status.ERROR, "cannot start a thread: can't start new thread")
+        (Status.ERROR, "not asked: no more threads can be started on the collector")
     ] * 2
 
 

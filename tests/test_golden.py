@@ -10,8 +10,7 @@ import pytest
 from gpumon_static.publish.page.html import render_page
 from tests.builders import busy_gpu, gpu, reading
 from tests.labs import lab, page_of
-from tests.test_history import Lab, held_gpu
-from tests.test_history_page import page_at
+from tests.past_lab import PastLab, held_gpu
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = {
@@ -32,12 +31,12 @@ def body(html: str) -> str:
 
 def test_the_page_with_a_history_is_as_it_was(tmp_path: Path, update_golden: bool) -> None:
     """Since when, ribbons, idle holders, GPU hours, supply, and the numbers of every chart."""
-    past = Lab(tmp_path)
+    past = PastLab(tmp_path)
     both = reading("node1", [busy_gpu(0), held_gpu(1, "bob"), gpu(2)])
     for minute in range(0, 241, 15):
         past.run(minute, both)
     path = GOLDEN / "history.html"
-    text = body(render_page(page_at(past, 240, both)))
+    text = body(render_page(past.page(240, both)))
     if update_golden:
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import re
 import subprocess
 import sys
 import zipfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +96,7 @@ def test_it_answers_as_free_does_with_the_standard_library_only(tmp_path: Path) 
 def test_it_has_the_options_of_free_and_wait() -> None:
     ours = {name for one in ("free", "wait") for option in main.commands[one].params for name in option.opts}
     its = {name for action in _parser()._actions for name in action.option_strings}
-    assert its - ours == {"--wait", "--version", "-h", "--help"}
+    assert its - ours == {"--wait", "--age", "--version", "-h", "--help"}
     assert ours - its == {"--config", "-c", "--debug"}
 
 
@@ -150,6 +153,42 @@ def test_it_is_the_same_file_each_time_and_written_once(tmp_path: Path) -> None:
     assert (site / "gpufree").stat().st_size < 50_000
     rendered(tmp_path, "gpufree = false\nshow = false\n")
     assert not {path.name for path in site.iterdir()} & {"gpufree", "show.txt", "show.ansi", "show.txt.gz"}
+
+
+def test_the_age_of_the_data_for_nagios_and_icinga(tmp_path: Path) -> None:
+    """A dead man's switch without Prometheus: a line, and the exit status of a plugin."""
+    site = rendered(tmp_path)
+    program = tmp_path / "gpufree"
+    program.write_bytes((site / "gpufree").read_bytes())
+
+    def run(age: str, place: Path = site) -> tuple[int, str]:
+        command = [sys.executable, "-I", str(program), "--age", age, "--from", str(place)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.stderr == ""
+        return done.returncode, done.stdout
+
+    document = json.loads((site / "gpus.json").read_text())
+
+    def dated(minutes: int) -> None:
+        at = datetime.now(UTC) - timedelta(minutes=minutes)
+        changed = document | {"fetched_at": at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        (site / "gpus.json").write_text(json.dumps(changed))
+
+    dated(5)
+    assert run("15m") == (0, "OK: the data is 5 min old; at most 15 min is allowed\n")
+    dated(40)
+    assert run("15m") == (2, "CRITICAL: the data is 40 min old; at most 15 min is allowed\n")
+    dated(-41)
+    code, line = run("15m")
+    assert (code, line.startswith("CRITICAL: the data is dated 4")) == (2, True)
+    code, line = run("15m", tmp_path / "nowhere")
+    assert (code, line[:9]) == (3, "UNKNOWN: ")
+
+
+def test_the_line_for_old_pythons_is_one_that_they_can_read() -> None:
+    """RHEL 8 has Python 3.6."""
+    text = zipfile.ZipFile(io.BytesIO(gpufree(""))).read("__main__.py").decode()
+    ast.parse(text, feature_version=(3, 6))
 
 
 def test_old_pythons_are_told_so(tmp_path: Path) -> None:

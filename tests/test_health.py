@@ -15,7 +15,8 @@ from gpumon_static.collect.nvidia import smi
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import Fault, Gpu
 from gpumon_static.rules import RULES, Severity
-from gpumon_static.survey.state import State, gpu_state
+from gpumon_static.states import State
+from gpumon_static.survey.state import gpu_state
 
 SHARED = Path(__file__).parents[2] / "shared" / "captures"
 DOCUMENT = '<nvidia_smi_log><gpu id="00000000:0B:00.0">{}</gpu></nvidia_smi_log>'
@@ -167,7 +168,13 @@ def test_what_is_normal_is_no_fault(xml: str) -> None:
 def test_every_check_has_a_rule_and_a_test() -> None:
     tested = {rule for rule, _, _ in BROKEN}
     assert set(checks.CHECKS) == tested
-    assert set(RULES) - set(checks.CHECKS) == {"inforom", "gpus-missing", "driver-differs"}
+    assert set(RULES) - set(checks.CHECKS) == {
+        "inforom",
+        "gpus-missing",
+        "driver-differs",
+        "acknowledged",
+        "acknowledged-unusable",
+    }
     for rule in RULES.values():
         assert re.fullmatch(r"[a-z-]+", rule.name)
         assert len(rule.word) <= 16
@@ -195,7 +202,7 @@ def test_a_corrupt_inforom_is_a_fault_of_its_gpu(bus: str) -> None:
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_a_gpu_that_nobody_can_use_is_not_called_free(rule: str) -> None:
     idle = Gpu(0, utilization=0.0, memory_used_mib=0.0, memory_total_mib=100.0, faults=(Fault(rule),))
-    unusable = rule in ("lost", "unknown-error", "needs-reset")
+    unusable = rule in ("lost", "unknown-error", "needs-reset", "acknowledged-unusable")
     assert gpu_state(idle, BusyConfig()) is (State.UNKNOWN if unusable else State.FREE)
 
 
@@ -205,6 +212,8 @@ def test_notices_are_not_marked_and_unknown_rules_are() -> None:
     assert {rule.name for rule in RULES.values() if rule.severity is Severity.NOTICE} == {
         "persistence-off",
         "driver-differs",
+        "acknowledged",
+        "acknowledged-unusable",
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sqlite3
+import re
+import tarfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,14 +14,15 @@ import pytest
 
 from gpumon_static.config.file import load
 from gpumon_static.errors import ConfigError
-from gpumon_static.model import Gpu
-from gpumon_static.store.history import record
-from gpumon_static.store.history.questions import GpuUse, Level, Period, UserUse
-from gpumon_static.survey.sightings import sightings
-from gpumon_static.terminal.reports import _as_lines, _as_table, gpus_report, users_report
+from gpumon_static.store.history import questions
+from gpumon_static.store.history.questions import GpuUse, Level, UserUse
+from gpumon_static.store.history.reader import Period, ask
+from gpumon_static.terminal.history.reports import _as_lines, _as_table, gpus_report, users_report
 from gpumon_static.times import parse_duration
 from tests.builders import busy_gpu, gpu, process, reading
 from tests.command import gpumon
+from tests.history_lab import HistoryLab
+from tests.past_lab import PastLab
 
 CONFIG = """
 [common]
@@ -43,25 +45,26 @@ def fill(place: Path, minutes: int = 60) -> datetime:
     config = load(place / "config.ini")
     now = datetime.now(UTC).replace(microsecond=0)
     idle = gpu(0, uuid="GPU-2", memory_used_mib=40000.0, processes=(process(user="bob", memory_mib=39000.0),))
+    lab = PastLab(place)
+    lab.config = config
     for ago in range(minutes, -1, -5):
         at = now - timedelta(minutes=ago)
-        both = [_reading("node1", at, busy_gpu(0, utilization=80.0)), _reading("node2", at, idle)]
-        record.record(config, sightings(both, config.busy), at, pytest.fail)
+        busy = reading("node1", [busy_gpu(0, utilization=80.0)], fetched_at=at)
+        lab.run_dated([busy, reading("node2", [idle], fetched_at=at)])
+    lab.write()
     return now
-
-
-def _reading(host: str, at: datetime, *gpus: Gpu):  # type: ignore[no-untyped-def]
-    return reading(host, gpus, fetched_at=at)
 
 
 def test_users_in_a_pipe_are_plain_columns(place: Path) -> None:
     fill(place)
     done = gpumon("history", "users", "--since", "24h", cwd=place)
     assert done.stderr == ""
-    assert done.stdout.splitlines() == [
-        "User   GPU hours  Share %  Busy h  Held idle h  Efficiency %",
-        "alice        1.0     50.0     1.0          0.0          80.0",
-        "bob          1.0     50.0     0.0          1.0           0.0",
+    title, *lines = done.stdout.splitlines()
+    assert re.fullmatch(r"GPU hours by user, \S+ \S+ to \S+ \S+ \S+, 13 of 13 runs", title)
+    assert lines == [
+        "User   GPU hours  Share %  Busy h  Held idle h  Kernel active %",
+        "alice        1.0     50.0     1.0          0.0             80.0",
+        "bob          1.0     50.0     0.0          1.0              0.0",
     ]
 
 
@@ -72,6 +75,7 @@ def test_on_a_terminal_numbers_are_shown_in_full_or_not_at_all(columns: int) -> 
         GpuUse(
             f"a-very-long-name-of-host-{n}",
             str(n),
+            f"GPU-{n}",
             "NVIDIA A100-SXM4-80GB",
             full,
             full,
@@ -126,7 +130,7 @@ def test_before_the_first_run_there_is_a_sentence(place: Path) -> None:
     done = gpumon("history", "users", cwd=place)
     assert done.returncode == 1
     assert done.stderr == (
-        f"gpumon-static: no history yet: {place}/data/history.db does not exist; `gpumon-static fetch` adds to it\n"
+        f"gpumon-static: no history yet: {place}/data/history does not exist; `gpumon-static fetch` adds to it\n"
     )
 
 
@@ -147,10 +151,12 @@ def test_lengths_of_time(text: str, seconds: int) -> None:
 
 def test_a_backup_can_be_asked_for(place: Path) -> None:
     fill(place, 10)
-    done = gpumon("history", "backup", "copy.db", cwd=place)
+    done = gpumon("history", "backup", "copy.tar", cwd=place)
     assert (done.returncode, done.stderr) == (0, "")
-    with sqlite3.connect(place / "copy.db") as copy:
-        assert copy.execute("SELECT count(*) FROM samples").fetchone() == (6,)
+    with tarfile.open(place / "copy.tar") as copy:
+        names = {member.name for member in copy}
+    assert {"history/last.parquet", "history/notes.json"} < names
+    assert len([name for name in names if name.startswith("history/20")]) == 3, "each of the runs"
 
 
 # rntop
@@ -188,10 +194,9 @@ def test_a_log_of_rntop_is_added_and_its_bad_lines_are_named(place: Path) -> Non
         f"{place}/rntop.log: line 9: '2025/13/45 09:00:00.000' is not a time",
         f"{place}/rntop.log: line 10: 7 columns, not 6",
     ]
-    with sqlite3.connect(place / "data" / "history.db") as connection:
-        sums = connection.execute("SELECT sum(busy_s), sum(held_s), sum(free_s) FROM gpu_days").fetchone()
+    uses = ask(place / "data/history", lambda reader: questions.gpus(reader, Period(0, 4_000_000_000)))
     # GPU 0 was busy for a minute; GPU 1 free for half of one, then held.
-    assert sums == (60, 30, 30)
+    assert [(use.busy_s, use.held_s, use.free_s) for use in uses] == [(60, 0, 0), (0, 30, 30)]
 
 
 def test_a_log_that_is_added_twice_counts_once(place: Path) -> None:
@@ -223,47 +228,54 @@ def test_hours_are_exported_as_a_table_for_notebooks(tmp_path: Path) -> None:
     config = load(tmp_path / "config.ini")
     start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
     formula = process(user="=cmd()")
-    for minute in range(0, 65, 5):
-        at = start + timedelta(minutes=minute)
-        held = reading(
-            "n1", [busy_gpu(0, utilization=50.0), busy_gpu(1, processes=(formula,)), gpu(2)], fetched_at=at
-        )
-        record.record(config, sightings([held], config.busy), at, pytest.fail)
+    lab = PastLab(tmp_path)
+    lab.config, lab.start = config, int(start.timestamp())
+    held = reading("n1", [busy_gpu(0, utilization=50.0), busy_gpu(1, processes=(formula,)), gpu(2)])
+    lab.runs(range(0, 65, 5), held)
+    lab.write()
     out = gpumon("history", "export", "--csv", cwd=tmp_path)
     rows = list(csv.DictReader(io.StringIO(out.stdout)))
     assert out.returncode == 0, out.stderr
     first = {"hour": f"{start:%Y-%m-%dT%H}:00:00Z", "host": "n1", "gpu": "0", "slice": "", "user": "alice"}
     assert first.items() <= rows[0].items()
     assert (float(rows[0]["busy_s"]), float(rows[0]["utilization"])) == (3600, 50)
-    assert [row["user"] for row in rows] == ["alice", "'=cmd()"], "a spreadsheet runs no login"
+    assert [row["user"] for row in rows] == ["alice", "'=cmd()"] * 2, "a spreadsheet runs no login"
+    assert float(rows[2]["busy_s"]) == 300, (
+        "after the last reading a run was missed: it stands for its interval"
+    )
     done = gpumon("history", "export", "--csv", "--since", "1h", "-o", "hours.csv", cwd=tmp_path)
     assert done.stdout == "0 rows written to hours.csv\n"
     assert gpumon("history", "export", "--csv", "--rntop", cwd=tmp_path).returncode == 2
 
 
-def test_a_log_from_before_our_first_run_joins_the_gpu_that_stands_there(place: Path) -> None:
-    now = fill(place, 30)
-    start = now - timedelta(minutes=40)
+def imported(place: Path, start: datetime) -> str:
+    """A log of 25 minutes of node1's first GPU; what its import prints."""
     times = [(start + timedelta(minutes=n)).astimezone().strftime("%Y/%m/%d %H:%M:%S.000") for n in range(25)]
     rows = [f"{time},node1,0,50,20000,81920" for time in times]
-    (place / "rntop.log").write_text(
-        "\n".join(["timestamp,node,index,utilization,memory_used,memory_total", *rows])
+    header = "timestamp,node,index,utilization,memory_used,memory_total"
+    (place / "rntop.log").write_text("\n".join([header, *rows]))
+    return gpumon("history", "import", "rntop.log", cwd=place).stdout
+
+
+def test_a_log_from_before_our_first_run_joins_the_gpu_that_stands_there(place: Path) -> None:
+    now = fill(place, 30)
+    assert imported(place, now - timedelta(hours=4)).startswith("25 samples added, 0 left out")
+    assert imported(place, now - timedelta(minutes=25)).startswith("0 samples added, 25 left out")
+    rows = json.loads(gpumon("history", "gpus", "--since", "1d", "--json", cwd=place).stdout)["rows"]
+    assert [(r["host"], r["busy_hours"]) for r in rows] == [("node1", 0.9), ("node2", 0.0)]
+
+
+def test_a_gpu_known_from_a_log_and_from_runs_has_one_index(place: Path) -> None:
+    """Before the first run its UUID is not known: they are two cards of one host."""
+    imported(place, datetime.now(UTC) - timedelta(days=1))
+    lab = HistoryLab(place / "data", "node1")
+    at = int(datetime.now(UTC).timestamp())
+    lab.add(at - 300, reading("node1", [busy_gpu(0)]))
+    lab.add(at, reading("node1", [busy_gpu(0)]))
+    found = [(use.host, use.index, use.card[:4]) for use in lab.gpus(0, at)]
+    assert found == [("node1", "0", "#0"), ("node1", "0", "GPU-")], (
+        "hours belong to what was known of it then"
     )
-    done = gpumon("history", "import", "rntop.log", cwd=place)
-    # Ten minutes before our first run; the other fifteen are ours.
-    assert done.stdout.startswith("10 samples added, 15 left out")
-    rows_ = json.loads(gpumon("history", "gpus", "--since", "1d", "--json", cwd=place).stdout)["rows"]
-    assert [(r["host"], r["busy_hours"]) for r in rows_] == [("node1", 0.67), ("node2", 0.0)]
-
-
-def test_a_gpu_known_from_a_log_gets_its_uuid_from_the_first_run(place: Path) -> None:
-    start = datetime.now(UTC) - timedelta(days=1)
-    (place / "rntop.log").write_text(f"{start.isoformat()},node1,0,50,20000,81920\n")
-    gpumon("history", "import", "rntop.log", cwd=place)
-    fill(place, 10)
-    with sqlite3.connect(place / "data" / "history.db") as connection:
-        keys = [key for (key,) in connection.execute("SELECT key FROM gpus ORDER BY id")]
-    assert keys == ["GPU-00000000-1111-2222-3333-444444444444", "GPU-2"]
 
 
 # As a program
@@ -271,13 +283,13 @@ def test_a_gpu_known_from_a_log_gets_its_uuid_from_the_first_run(place: Path) ->
 
 def test_a_fetch_whose_history_fails_is_still_a_fetch(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text('[common]\nhosts = ["localhost"]\n')
-    (tmp_path / "data" / "history.db").mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "history").write_text("in the way")
     done = gpumon("fetch", cwd=tmp_path)
     # Exit 0: the CSV is new, and cron's `fetch && render` goes on.
     assert done.returncode == 0
     assert [line for line in done.stderr.splitlines() if " history: " in line] == [
-        f"gpumon-static: history: cannot write {tmp_path}/data/history.db: unable to open database file;"
-        " this run is not in it"
+        f"gpumon-static: history: {tmp_path}/data/history is not a directory; this run is not in it"
     ]
     assert (tmp_path / "data" / "load_data.csv").exists()
 

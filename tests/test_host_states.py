@@ -26,7 +26,7 @@ from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, survey_of, table
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, reading
 from tests.command import gpumon, rows
-from tests.test_history import Lab
+from tests.history_lab import INTERVAL, START, HistoryLab
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -171,15 +171,14 @@ def test_no_event_while_it_lasts_and_one_when_it_is_over(tmp_path: Path) -> None
 
 
 def test_a_retired_host_keeps_its_history_also_when_its_gpus_live_on(tmp_path: Path) -> None:
-    lab_ = Lab(tmp_path, "node1")
-    lab_.runs([0, 5], busy_gpu(0, uuid="GPU-1"), host="node1")
+    lab_ = HistoryLab(tmp_path, "node1")
+    lab_.every(START, START + INTERVAL, reading("node1", [busy_gpu(0, uuid="GPU-1")]))
     lab_.config = replace(lab_.config, hosts=(host_config("node1", state="retired"), host_config("node2")))
-    lab_.run(10, reading("node2", [busy_gpu(0, uuid="GPU-1")]))
-    assert sorted(name for (name,) in lab_.rows("SELECT name FROM hosts")) == ["node1", "node2"]
-    assert lab_.rows(
-        "SELECT sum(taken_s) FROM pool_hours JOIN hosts ON hosts.id = host WHERE name = 'node1'"
-    ) != [(None,)]
-    assert lab_.said == []
+    for number in (2, 3):
+        lab_.add(START + number * INTERVAL, reading("node2", [busy_gpu(0, uuid="GPU-1")]))
+    uses = lab_.gpus(START, START + 3 * INTERVAL)
+    assert [(use.host, use.busy_s) for use in uses] == [("node1", 2 * INTERVAL), ("node2", INTERVAL)]
+    assert lab_.lines == []
 
 
 def test_check_says_which_hosts_it_does_not_ask(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gpumon_static.collect.nvidia import lost, mig, smi
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import Gpu
-from gpumon_static.survey.state import State, gpu_state
+from gpumon_static.states import State
+from gpumon_static.survey.state import gpu_state
 
 
 def document(*gpus: tuple[str, str]) -> str:

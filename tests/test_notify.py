@@ -19,9 +19,10 @@ from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import Config, HostConfig, NotifyConfig
 from gpumon_static.model import Fault, HostReading
 from gpumon_static.notify.run import notify
+from gpumon_static.rules import RULES
 from gpumon_static.store import events_file
 from gpumon_static.store.events import Event, EventMemory
-from gpumon_static.survey.changes import note_changes
+from gpumon_static.survey.changes import MOST_EVENTS, note_changes
 from gpumon_static.survey.news import tell
 from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, reading
 from tests.command import PROGRAM, gpumon
@@ -48,6 +49,10 @@ def run(fetches: Sequence[HostReading | Sequence[HostReading]], setup: Config | 
         found += note_changes(memory, [replace(r, fetched_at=at) for r in listed], setup or lab())
         memory = through_the_file(memory)
     return found
+
+
+def dated(host: HostReading, minute: int) -> HostReading:
+    return replace(host, fetched_at=READ_AT + timedelta(minutes=minute))
 
 
 def through_the_file(memory: EventMemory) -> EventMemory:
@@ -208,6 +213,37 @@ def test_a_gpu_is_not_freed_by_its_host_going_down() -> None:
     assert types(run([free, *[busy] * 60, DOWN, DOWN, DOWN])) == ["host-down"]
 
 
+def test_time_in_which_nobody_looked_is_no_use_of_a_gpu() -> None:
+    busy, free = reading("n1", [busy_gpu(0)]), reading("n1", [gpu(0)])
+    hours = 12
+    events = run([free, *[busy] * 4 * hours, *[DOWN] * 9 * hours, *[busy] * hours, free, free])
+    freed = next(event for event in events if event.type == "gpu-freed")
+    # A host that is back is believed after two runs.
+    assert 5 * 3600 - 600 <= (freed.lasted_s or 0) <= 5 * 3600 + 600
+    short = [free, *[busy] * 2 * hours, *[DOWN] * 9 * hours, *[busy] * hours, free, free]
+    assert "gpu-freed" not in types(run(short)), "3 h of use are not long"
+
+
+def test_a_gpu_in_use_keeps_its_time_when_numbers_shift() -> None:
+    two = reading("n1", [gpu(0, uuid="GPU-a"), busy_gpu(1, uuid="GPU-b")])
+    one = reading("n1", [busy_gpu(0, uuid="GPU-b")])
+    freed = reading("n1", [gpu(0, uuid="GPU-b")])
+    (event,) = run([two, *[two] * 36, *[one] * 24, freed, freed])
+    assert (event.type, event.lasted_s) == ("gpu-freed", 61 * 300)
+    other = reading("n1", [gpu(0, uuid="GPU-a"), gpu(1, uuid="GPU-c")])
+    assert run([two, *[two] * 60, other, other]) == [], (
+        "the GPU in use was taken out: none is free after long use"
+    )
+
+
+def test_a_gpu_recovered_since_its_fault_was_last_seen() -> None:
+    well = reading("n1", [gpu(0), gpu(1, uuid="GPU-b")])
+    events = run([well, BAD, BAD, *[well] * 20])
+    assert types(events) == ["gpu-fault", "gpu-recovered"]
+    assert events[-1].since == READ_AT + 3 * STEP, "the first run without it"
+    assert events[-1].at > events[-1].since
+
+
 def test_a_host_that_is_down_neither_mends_its_gpus_nor_loses_them() -> None:
     bad = reading("n1", [gpu(0, faults=(ECC,)), gpu(1)])
     setup = lab(host_config("n1", gpus=2))
@@ -219,6 +255,40 @@ def test_the_same_readings_twice_are_one_sample() -> None:
     note_changes(memory, [UP], lab())
     down = replace(DOWN, fetched_at=READ_AT + STEP)
     assert note_changes(memory, [down], lab()) + note_changes(memory, [down], lab()) == []
+
+
+def test_a_host_that_changes_in_every_run_pushes_out_no_event_of_the_others() -> None:
+    memory, hosts = EventMemory(), lab("calm", "restless", samples=1)
+    for minute in range(1000):
+        states = failed("calm") if minute == 5 else reading("calm", [gpu()])
+        other = failed("restless") if minute % 2 else reading("restless", [gpu()])
+        note_changes(memory, [dated(states, minute), dated(other, minute)], hosts)
+    assert [event.type for event in memory.events if event.host == "calm"] == ["host-down", "host-up"]
+    assert len(memory.events) == MOST_EVENTS
+    restless = [event.at for event in memory.events if event.host == "restless"]
+    assert restless == sorted(restless)
+    assert restless[-1] == READ_AT + timedelta(minutes=999), "the newest are kept"
+
+
+def test_many_hosts_that_go_down_at_once_are_the_newest_events() -> None:
+    names = [f"n{number}" for number in range(MOST_EVENTS + 50)]
+    memory, hosts = EventMemory(), lab(*names, samples=1)
+    note_changes(memory, [dated(reading(name), 0) for name in names], hosts)
+    assert len(note_changes(memory, [dated(failed(name), 1) for name in names], hosts)) == len(names)
+    assert [event.host for event in memory.events] == names[50:]
+
+
+def test_a_host_cannot_make_the_file_large(tmp_path: Path) -> None:
+    """As many GPUs, faults and letters as the gate lets through, all of them new in every run."""
+    memory, hosts = EventMemory(), lab("node1", samples=1)
+    for minute in range(400):
+        faults = tuple(Fault(rule, f"{minute:0120}") for rule in RULES) if minute % 20 < 2 else ()
+        gpus = [gpu(n, uuid=f"GPU-{minute}-{n:040}", name=f"{minute:096}", faults=faults) for n in range(128)]
+        note_changes(memory, [dated(reading("node1", gpus), minute)], hosts)
+    events_file.save(tmp_path / "events.json", memory)
+    assert len(memory.events) > 10
+    assert (tmp_path / "events.json").stat().st_size < 20_000 * len(memory.events) + 100_000
+    assert events_file.load(tmp_path / "events.json") == memory
 
 
 def test_hosts_that_were_not_asked_keep_their_state() -> None:
@@ -488,6 +558,10 @@ def test_the_config_names_the_events_there_are(tmp_path: Path) -> None:
 
 def failure(directory: Path, more: str, told: str = "") -> subprocess.CompletedProcess[str]:
     (directory / "config.ini").write_text(f"[common]\nhosts = 'a'\n{more}")
+    return run_failed(directory, told)
+
+
+def run_failed(directory: Path, told: str = "") -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, "notify-failure", "gpumon-static.service"]
     return subprocess.run(command, input=told, cwd=directory, capture_output=True, text=True)
 
@@ -514,8 +588,10 @@ def test_a_run_that_failed_by_a_wrong_config_is_told_too(tmp_path: Path) -> None
         "[site]\ntitle = 'Lab\n[notify] # of the lab\ntimeout = 20\ncommand = \"sh -c 'cat > said'\"\n[busy]\nmemory = 3\n",
         "[notify]\ncommand = \"sh -c 'cat > said'\"\n[hosts.a]\nnote = [1\n[users]\nx == 2\n",
         "[notify]\ncommand = sh -c 'cat > said'\n[site]\ntitle = \"Lab\n",
+        "[notify]\ncommand = \"sh -c 'cat > said'\"\nevents = [\n  'host-down'\n",
+        "[notify]\ntimeout = 2\ntimeout = 20\ncommand = sh -c 'cat > said'\n",
     ],
-    ids=["before it", "after it", "bare values"],
+    ids=["before it", "after it", "bare values", "in it", "twice in it"],
 )
 def test_a_run_that_failed_by_a_config_that_is_not_toml_is_told_too(tmp_path: Path, more: str) -> None:
     done = failure(tmp_path, more, "config.ini: line 4, column 13\n")
@@ -529,6 +605,26 @@ def test_a_notify_section_that_is_not_toml_is_an_error_with_its_line(tmp_path: P
     assert "config.ini: line " in done.stderr
     assert done.stderr == gpumon("render", cwd=tmp_path).stderr, "where it is wrong in the whole file"
     assert "no [notify] command" in failure(tmp_path, "[site]\ntitle = 'Lab\n").stderr
+
+
+def test_a_run_that_failed_by_a_config_that_is_not_utf_8_is_told_too(tmp_path: Path) -> None:
+    text = (
+        "[common]\nhosts = 'a'\n[site]\ntitle = 'Universität'\n[notify]\ncommand = \"sh -c 'cat > said'\"\n"
+    )
+    (tmp_path / "config.ini").write_bytes(text.encode("latin-1"))
+    done = run_failed(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "said").read_text())["site"] == "Universit\ufffdt"
+
+
+@pytest.mark.parametrize("text", ["hosts = gpu01\nuser == x\n", "= 1\n", "", "\n\n["])
+def test_a_config_without_a_section_is_an_error_in_a_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.ini").write_text(text)
+    done = run_failed(tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "gpumon-static: notify: the config has no [notify] command\n",
+    )
 
 
 def test_a_failure_that_cannot_be_told_is_an_error(tmp_path: Path) -> None:
@@ -550,7 +646,7 @@ def test_times_are_utc(tmp_path: Path) -> None:
 EXAMPLES = {
     "smtp": """sh -c 'printf "To: %s\\nSubject: %s\\n\\n%s\\n" admin@lab.example "$GPUMON_TITLE" "$GPUMON_TEXT" | curl -fsS --crlf smtp://localhost --mail-from gpumon@lab.example --mail-rcpt admin@lab.example -T -'""",
     "mail": """sh -c 'echo "$GPUMON_TEXT" | mail -s "$GPUMON_TITLE" admin@lab.example'""",
-    "curl": """sh -c 'curl -fsS -H "Title: $GPUMON_TITLE" -d "$GPUMON_TEXT" https://ntfy.lab.example/gpus'""",
+    "curl": """sh -c 'curl -fsS -H "Title: $GPUMON_TITLE" --data-raw "$GPUMON_TEXT" https://ntfy.lab.example/gpus'""",
 }
 
 
@@ -569,3 +665,18 @@ def test_the_examples_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     said = (tmp_path / "said").read_text()
     assert "n1 is back" in said
     assert "It gave no data for" in said
+
+
+def test_a_test_message_goes_through_the_command_of_the_config(tmp_path: Path) -> None:
+    config_path = tmp_path / "config.ini"
+    config_path.write_text("[common]\nhosts = 'a'\n[notify]\ncommand = \"sh -c 'cat > said'\"\nevents = []\n")
+    done = gpumon("notify", "--test", "-c", config_path)
+    assert (done.returncode, done.stdout) == (0, "sent by sh, which exited with 0\n")
+    assert json.loads((tmp_path / "said").read_text())["type"] == "test"
+    config_path.write_text(
+        "[common]\nhosts = 'a'\n[notify]\ncommand = \"sh -c 'echo no mail >&2; exit 4'\"\n"
+    )
+    done = gpumon("notify", "--test", "-c", config_path)
+    assert done.returncode == 1
+    assert "exited with 4" in done.stderr
+    assert "no mail" in done.stderr

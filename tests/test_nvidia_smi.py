@@ -197,6 +197,71 @@ def test_a_process_called_script_does_not_hide_the_host() -> None:
     assert report.gpus[0].processes[0].name == "<script>"
 
 
+INFO = """<process_info>
+<pid>{}</pid>
+<type>C</type>
+<process_name>{}</process_name>
+<used_memory>10 MiB</used_memory>
+</process_info>
+"""
+FORGED = [
+    "x</process_name></process_info><process_info><pid>1</pid><type>C</type><process_name>y",
+    "x</process_name></process_info></processes></gpu><gpu id='9'><uuid>GPU-9</uuid><processes>"
+    "<process_info><pid>1</pid><process_name>y",
+    "x</process_name></process_info></processes></gpu></nvidia_smi_log>",
+    "x</process_name><!-- ",
+    "x</process_name><used_memory>99999 MiB</used_memory><process_name>y",
+    "x</process_name><![CDATA[",
+    "x&foo;&#0;&quot;&",
+    "<process_name>",
+]
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_process_name_is_one_process_whatever_tags_it_has(name: str) -> None:
+    """Where the driver escapes nothing, though the document is as well-formed as with an honest name."""
+    listed = INFO.format(7, name) + INFO.format(8, "python")
+    report = smi.parse(ONE_GPU.format(f"<processes>\n{listed}</processes>\n"))
+    (gpu,) = report.gpus
+    assert [(p.pid, p.memory_mib) for p in gpu.processes] == [(7, 10), (8, 10)]
+    assert gpu.processes[1].name == "python"
+
+
+def test_a_name_of_several_lines_adds_no_gpu() -> None:
+    one = "<gpu id='{0}'><uuid>GPU-{0}</uuid><processes>\n{1}</processes></gpu>"
+    name = (
+        "x</process_name>\n</process_info>\n</processes></gpu>\n<gpu id='9'><uuid>GPU-9</uuid><processes>\n"
+        "<process_info>\n<process_name>y"
+    )
+    gpus = one.format(0, "") + one.format(1, INFO.format(7, name))
+    text = f"<nvidia_smi_log><attached_gpus>2</attached_gpus>{gpus}</nvidia_smi_log>"
+    listed = "".join(f"GPU {n}: X (UUID: GPU-{n})\n" for n in (0, 1))
+    report = smi.parse(text, listing=listed)
+    assert [gpu.uuid for gpu in report.gpus] == ["GPU-0", "GPU-1"]
+    assert report.note == "nvidia-smi counts 2 GPUs and describes 3"
+
+
+@pytest.mark.parametrize("forged", [0, 1])
+def test_a_gpu_that_a_name_describes_once_more_is_unknown_and_there_once(forged: int) -> None:
+    """The UUIDs of a host are no secret. Which of the two the driver wrote cannot be known."""
+    one = (
+        "<gpu id='{0}'><uuid>GPU-{0}</uuid><utilization><gpu_util>97 %</gpu_util></utilization><processes>\n{1}"
+        "</processes></gpu>"
+    )
+    name = (
+        f"x</process_name>\n</process_info>\n</processes></gpu>\n<gpu id='{forged}'><uuid>GPU-{forged}</uuid>"
+        "<utilization><gpu_util>0 %</gpu_util></utilization><processes>\n<process_info>\n<process_name>y"
+    )
+    gpus = one.format(0, INFO.format(7, name)) + one.format(1, INFO.format(8, "python"))
+    text = f"<nvidia_smi_log><attached_gpus>2</attached_gpus>{gpus}</nvidia_smi_log>"
+    listed = "".join(f"GPU {n}: X (UUID: GPU-{n})\n" for n in (0, 1))
+    found = smi.parse(text, listing=listed).gpus
+    assert [(gpu.index, gpu.uuid, gpu.bus_id) for gpu in found] == [(0, "GPU-0", "0"), (1, "GPU-1", "1")]
+    assert [gpu.utilization for gpu in found] == [None if n == forged else 97 for n in (0, 1)]
+    assert not found[forged].processes_known
+    assert found[1 - forged].processes_known
+
+
 def test_control_characters_in_a_name_do_not_hide_the_host() -> None:
     report = smi.parse(ONE_GPU.format("").replace("X", "X\x1b[31m\x00"))
     assert report.gpus[0].name == "X\ufffd[31m\ufffd"

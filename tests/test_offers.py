@@ -26,8 +26,9 @@ from gpumon_static.publish.page.records import Page
 from gpumon_static.publish.page.split.overview import extract, overview, part_page
 from gpumon_static.publish.page.split.parts import Part
 from gpumon_static.publish.page.view import build_page, make_ready
-from gpumon_static.survey.offers import GB_IN_MIB, Offer, Wanted, offers
+from gpumon_static.survey.offers import Offer, Wanted, offers
 from gpumon_static.survey.survey import build_survey
+from gpumon_static.text import GB_IN_MIB
 from tests.browser import OpenPage
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading
 from tests.labs import lab, page_of
@@ -158,7 +159,7 @@ def _line(offer: Offer) -> str:
 ON_THE_PAGE = """labs => labs.map(({ data, stale, age, questions }) => {
   const hosts = gpumon.readHosts(JSON.parse(data));
   return questions.map(({ n = 1, gb = 0, model = "" }) => {
-    const { able } = gpumon.offers.offers(hosts, { n, mib: gpumon.offers.mib(gb), model },
+    const { able } = gpumon.offers.offers(hosts, { n, gb, model },
       (host) => !gpumon.age(age + host.behind, stale).isStale);
     return able.map(({ host, gpus, tight }) =>
       [`${host.name} ${gpus.map((gpu) => gpu.device).join(",")}`, ...(host.note ? [host.note] : []), ...tight].join(" | "));

@@ -17,7 +17,7 @@ import yaml
 from gpumon_static.commands.fetch import fetch
 from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
-from gpumon_static.deployment.files import DATA_FILES, SITE_FILES
+from gpumon_static.store.files import DATA_PATTERNS, SITE
 from tests.builders import READ_AT
 from tools import debian, man_pages
 from tools.command_reference import all_commands, option_names, options_of
@@ -56,23 +56,23 @@ def test_text_that_roff_would_act_upon_is_escaped() -> None:
 
 def test_what_render_writes_is_what_a_removal_removes(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(
-        "[common]\nhosts = 'localhost'\n[site]\ncsv = true\nusers = 'pseudonyms'\n"
+        "[common]\nhosts = '127.0.0.1:1'\n[site]\ncsv = true\nusers = 'pseudonyms'\n[slurm]\nhost = '127.0.0.2:1'\n"
     )
     config = config_file.load(tmp_path / "config.ini")
     fetch(config, clock=lambda: READ_AT)
     render(config, READ_AT)
     kept = {path.name for path in config.paths.data.iterdir()}
-    assert {"history.db", "pseudonyms.key"} <= kept
-    assert {name for name in kept if not any(fnmatch(name, pattern) for pattern in DATA_FILES)} == set()
+    assert {"history", "pseudonyms.key", "slurm.json"} <= kept
+    assert {name for name in kept if not any(fnmatch(name, pattern) for pattern in DATA_PATTERNS)} == set()
     written = {path.name.removesuffix(".gz") for path in config.paths.site.iterdir() if path.is_file()}
     assert written
-    assert written <= set(SITE_FILES)
+    assert written <= set(SITE)
 
 
 def test_the_playbook_removes_the_same_files() -> None:
     derived = yaml.safe_load((ROOT / "deploy/ansible/vars/derived.yml").read_text())
-    assert re.findall(r"'([^']+)'", derived["gpumon_site_files"]) == list(SITE_FILES)
-    assert derived["gpumon_data_files"] == list(DATA_FILES)
+    assert re.findall(r"'([^']+)'", derived["gpumon_site_files"]) == list(SITE)
+    assert derived["gpumon_data_files"] == list(DATA_PATTERNS)
 
 
 # The Debian package

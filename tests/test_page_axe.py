@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from importlib.resources import files
-from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from gpumon_static.model import Fault
-from tests.browser import OpenPage
+from tests.browser import OpenPage, violations
 from tests.builders import READ_AT, busy_gpu, gpu, reading
 from tests.labs import lab, page_of
-
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-
-
-def violations(page: Page) -> list[str]:
-    page.evaluate(AXE + "\nundefined")
-    found: list[dict[str, Any]] = page.evaluate(
-        "axe.run({ resultTypes: ['violations'] }).then(result => result.violations)"
-    )
-    return [f"{v['id']}: {node['html'][:120]}" for v in found for node in v["nodes"]]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

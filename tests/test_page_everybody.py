@@ -39,15 +39,22 @@ def luminance(colour: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("sight", ["none", "deuteranopia", "protanopia", "achromatopsia"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_free_is_lighter_than_busy_for_every_kind_of_sight(
+def test_free_stands_out_and_busy_recedes_for_every_kind_of_sight(
     open_page: OpenPage, theme: str, sight: str
 ) -> None:
     page = open_page(page_of([reading("node1", [gpu(0), busy_gpu(1)])]), color_scheme=theme).page
     page.context.new_cdp_session(page).send("Emulation.setEmulatedVisionDeficiency", {"type": sight})
-    free, busy = (
-        luminance(pixel(page, page.locator(f"[id='host-node1:{index}']"), 12, 6)) for index in (0, 1)
-    )
-    assert (free + 0.05) / (busy + 0.05) > 1.2
+    cards = [page.locator(f"[id='host-node1:{index}']") for index in (0, 1)]
+    paper = luminance(pixel(page, page.locator("body"), 4, 4))
+    free, busy = (luminance(pixel(page, card, 12, 6)) for card in cards)
+    assert distance(free, paper) >= 3 * distance(busy, paper)
+    assert distance(free, busy) > 0.2
+
+
+def distance(one: float, two: float) -> float:
+    """Contrast, from nothing on."""
+    low, high = sorted((one, two))
+    return (high + 0.05) / (low + 0.05) - 1
 
 
 def test_one_tab_stop_leads_past_everything_to_the_hosts(open_page: OpenPage) -> None:
@@ -77,7 +84,7 @@ def test_forced_colours_show_what_is_selected(open_page: OpenPage) -> None:
     outline = "element => getComputedStyle(element).outlineStyle"
     assert page.locator(".models [aria-pressed=true]").evaluate(outline) == "solid"
     assert page.locator(".models [aria-pressed=false]").first.evaluate(outline) == "none"
-    chosen = page.locator(".toolbar .views label:has(:checked)")
+    chosen = page.locator("#find .views label:has(:checked)")
     assert chosen.evaluate(outline) == "solid"
     now, people = page.locator(".tabs a").nth(0), page.locator(".tabs a").nth(1)
     edge = "element => getComputedStyle(element).borderBottomColor"
@@ -250,8 +257,8 @@ def test_answers_cards_strip_and_tiles_follow_one_question(open_page: OpenPage) 
     expect(page.locator("#answers li")).to_have_count(2)
     expect(page.locator(".host:visible .host-name")).to_have_text(["node1", "node2"])
     expect(page.locator(".strip a:visible")).to_have_count(2)
-    expect(page.locator(".models button").nth(0)).to_contain_text("3/6")
-    expect(page.locator(".models button").nth(1)).to_contain_text("0/0")
+    expect(page.locator(".models button").nth(0)).to_contain_text("3 fit /7")
+    expect(page.locator(".models button").nth(1)).to_contain_text("0 fit /2")
     page.get_by_label("GPUs", exact=True).first.fill("2")
     expect(page.locator("#answers li a")).to_have_text(["node1"])
     expect(page.locator(".host:visible .host-name")).to_have_text(["node1"])

@@ -97,7 +97,7 @@ def test_a_failed_host_is_found_by_its_name_and_its_status(page: Page, text: str
     search(page).fill(text)
     expect(page.locator(".host:visible .host-name")).to_have_text(["node10"])
     expect(page.locator(".strip a:visible")).to_have_text([re.compile("node10")])
-    page.get_by_text("Table", exact=True).click()
+    page.get_by_title("Table").click()
     expect(page.locator(".table-view tbody tr")).to_have_text(["node10down timeout · no answer within 10 s"])
     page.locator(".table-view a").click()
     expect(page.locator("#thing-title")).to_have_text("node10")
@@ -136,7 +136,7 @@ def test_model_group_and_memory(page: Page) -> None:
     page.locator("#find [name=model]").select_option("")
     page.get_by_label("Group").select_option("vision")
     page.get_by_label("GB").fill("80")
-    assert shown_cards(page) == ["node1:0", "node1:2", "node2:0", "node2:2"]
+    assert shown_cards(page) == ["node1:0", "node1:1", "node1:2", "node2:0", "node2:1", "node2:2"]
     assert query(page) == "?group=vision&mem=80"
 
 
@@ -169,7 +169,7 @@ def test_a_gpu_of_which_all_slices_are_free_counts_as_one(open_page: OpenPage) -
     [
         ("?q=zzz&free=1", "Nothing matches “zzz”."),
         ("?q=alice&free=1", "Nothing matches all of these: free, “alice”."),
-        ("?mem=200&group=vision", "Nothing matches 200 GB free."),
+        ("?mem=200&group=vision", "Nothing matches 200 GB."),
         ("?model=RTX 3090&group=vision", "Nothing matches all of these: group vision, RTX 3090."),
         ("?n=8", "Nothing matches 8 to run on together."),
         ("?mine=1", "Nothing matches mine, without a login in “I am”."),
@@ -204,6 +204,7 @@ def test_a_link_to_a_host_clears_what_hides_it_and_no_more(page: Page) -> None:
     page.get_by_label("Group").select_option("vision")
     page.evaluate("scrollTo(0, 0)")
     page.evaluate(SEE_FLASHES)
+    page.locator(".attention summary").click()
     page.locator(".attention a", has_text="node3").click()
     page.wait_for_function("flashed.has(document.getElementById('host-node3'))")
     expect(page.locator("#host-node3 h2")).to_be_in_viewport()
@@ -226,13 +227,14 @@ def test_a_link_to_a_host_leads_to_its_row_in_the_table(open_page: OpenPage) -> 
     hosts = tuple(host_config(f"n{number}") for number in range(60))
     crowd = [reading(host.name, [busy_gpu(i) for i in range(8)]) for host in hosts[:-1]]
     page = open_page(page_of([*crowd, failed("n59")], hosts=hosts)).page
-    page.get_by_text("Table", exact=True).click()
+    page.get_by_title("Table").click()
     row = page.locator("tr[data-card='host-n57:0']")
     expect(row).to_have_count(0)
     page.evaluate(SEE_FLASHES)
     page.locator(".strip a[href='#host-n57']").click()
     expect(row).to_be_in_viewport()
     page.wait_for_function("flashed.has(document.querySelector(`tr[data-card='host-n57:0']`))")
+    page.locator(".attention summary").click()
     page.locator(".attention a", has_text="n59").click()
     expect(page.locator("tr[data-host='host-n59']")).to_be_in_viewport()
     expect(page.locator("tr[data-host='host-n59']")).to_have_text("n59down timeout · no answer within 10 s")
@@ -356,7 +358,7 @@ def test_a_gpu_that_is_cut_has_one_mark_which_shows_whether_slices_are_free(
 
 
 def test_the_table_has_a_row_per_gpu_and_sorts_by_each_column(page: Page) -> None:
-    page.get_by_text("Table", exact=True).click()
+    page.get_by_title("Table").click()
     expect(page.locator(".hosts")).to_be_hidden()
     rows = page.locator(".table-view tr[data-card]")
     expect(rows).to_have_count(10)
@@ -374,7 +376,7 @@ def test_the_table_has_a_row_per_gpu_and_sorts_by_each_column(page: Page) -> Non
 
 
 def test_a_row_of_the_table_has_the_tooltip_of_its_card(page: Page) -> None:
-    page.get_by_text("Table", exact=True).click()
+    page.get_by_title("Table").click()
     page.locator(".table-view tbody tr").nth(1).focus()
     expect(page.locator(".tip")).to_contain_text("node1 · GPU 1")
     expect(page.locator(".tip")).to_contain_text("4711")
@@ -382,7 +384,7 @@ def test_a_row_of_the_table_has_the_tooltip_of_its_card(page: Page) -> None:
 
 def test_the_compact_view_is_small_and_keeps_the_tooltips(page: Page) -> None:
     tall = page.locator("#host-node1").bounding_box()
-    page.get_by_text("Compact", exact=True).click()
+    page.get_by_title("Compact").click()
     small = page.locator("#host-node1").bounding_box()
     assert tall is not None
     assert small is not None
@@ -402,6 +404,12 @@ def copied(page: Page) -> list[str]:
     return [str(b.get_attribute("data-copy")) for b in page.locator("#answers [data-copy]").all()]
 
 
+def lines(host: str, devices: str) -> list[str]:
+    """To come from elsewhere, and for whoever is there."""
+    there = f"env CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={devices} $SHELL"
+    return [f"ssh -t {host} '{there} -l'", there]
+
+
 def test_the_picker_puts_hosts_with_room_first(page: Page) -> None:
     page.get_by_label("GB").fill("40")
     page.get_by_label("GPUs", exact=True).first.fill("1")
@@ -415,7 +423,7 @@ def test_the_picker_puts_hosts_with_room_first(page: Page) -> None:
 def test_the_picker_copies_what_is_needed_to_run(open_page: OpenPage) -> None:
     page = open_page(page_of(lab()), permissions=["clipboard-read", "clipboard-write"]).page
     page.get_by_label("GPUs", exact=True).first.fill("2")
-    assert copied(page) == ["ssh node1", "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2"]
+    assert copied(page) == lines("node1", "0,2")
     assert query(page) == "?n=2"
     copies(page, page.get_by_role("button", name="copy CUDA"))
     assert page.evaluate("navigator.clipboard.readText()") == copied(page)[1]
@@ -423,18 +431,18 @@ def test_the_picker_copies_what_is_needed_to_run(open_page: OpenPage) -> None:
 
 def test_the_picker_knows_ports_slices_and_sick_cards(page: Page) -> None:
     page.locator("#find [name=model]").select_option("RTX 3090")
-    assert copied(page) == ["ssh -p 2222 node3", "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0"]
+    assert copied(page) == lines("-p 2222 node3", "0")
     page.get_by_label("GPUs", exact=True).first.fill("2")
-    assert answers(page) == ["No host has 2 free RTX 3090s now. Closest: node3 with 1."]
+    assert answers(page) == ["No host has 2 free RTX 3090s now. node3 comes closest, with 1 of 2."]
     page.get_by_label("GPUs", exact=True).first.fill("1")
     page.locator("#find [name=model]").select_option("1g.10gb A100 80G")
-    assert copied(page) == ["ssh node4", "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=MIG-0"]
+    assert copied(page) == lines("node4", "MIG-0")
 
 
 def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> None:
     page.get_by_label("GPUs", exact=True).first.fill("8")
     assert answers(page) == [
-        "No host has 8 free GPUs now. Closest: node1 with 2. Most is held by alice (2), bob (1), mia (1)."
+        "No host has 8 free GPUs now. node1 comes closest, with 2 of 8. Most is held by alice (2), bob (1), mia (1)."
         " Held idle: node2 GPU 2 (bob)"
     ]
     expect(page.get_by_role("button", name="tell me")).to_be_visible()
@@ -449,7 +457,7 @@ def test_when_nothing_fits_in_a_group_or_for_words_those_are_named_who_hold_that
     page.locator("#find [name=group]").select_option("")
     page.locator("#find [name=q]").fill("node2")
     assert answers(page) == [
-        "No host has 8 free GPUs now (“node2”). Closest: node2 with 1. Most is held by alice (1), bob (1)."
+        "No host has 8 free GPUs now (“node2”). node2 comes closest, with 1 of 8. Most is held by alice (1), bob (1)."
         " Held idle: node2 GPU 2 (bob)"
     ]
 
@@ -489,7 +497,7 @@ def test_a_phone_has_it_all_and_nothing_sticks_out(open_page: OpenPage) -> None:
     more = [host_config(f"another-node-{number}") for number in range(20)]
     page = open_page(page_of(lab(), hosts=(*HOSTS, *more)), **PHONE).page
     for view in ("Compact", "Table", "Cards"):
-        page.get_by_text(view, exact=True).tap()
+        page.get_by_title(view).tap()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
     search(page).fill("bob")
     assert shown_cards(page) == ["node2:2"]
@@ -531,7 +539,7 @@ def test_a_long_table_is_made_as_it_is_scrolled_to(open_page: OpenPage) -> None:
     hosts = tuple(host_config(f"n{number}") for number in range(60))
     crowd = [reading(host.name, [busy_gpu(i) for i in range(8)]) for host in hosts]
     page = open_page(page_of(crowd, hosts=hosts)).page
-    page.get_by_text("Table", exact=True).click()
+    page.get_by_title("Table").click()
     rows = page.locator(".table-view tr[data-card]")
     expect(rows).to_have_count(200)
     rows.last.scroll_into_view_if_needed()

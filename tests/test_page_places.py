@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import OpenPage, Site
-from tests.builders import NOW, busy_gpu, host_config, reading
+from tests.builders import NOW, busy_gpu, host_config, process, reading
 from tests.labs import lab, page_of
 
 PLACES = ("now", "people", "supply", "health")
@@ -140,6 +140,72 @@ def test_an_open_panel_follows_a_refresh(open_page: OpenPage, site: Site) -> Non
     assert visible(page) == ["thing"]
 
 
+@pytest.mark.parametrize("how", ["click", "Enter", "tap"])
+@pytest.mark.parametrize("back", ["Escape", "back"])
+def test_a_card_opens_as_a_panel_and_gives_the_focus_back(open_page: OpenPage, how: str, back: str) -> None:
+    hosts = tuple(host_config(f"n{number}") for number in range(40))
+    crowd = [reading(host.name, [busy_gpu(i) for i in range(4)]) for host in hosts]
+    page = open_page(page_of(crowd, hosts=hosts), has_touch=True).page
+    card = page.locator("[id='host-n30:2']")
+    card.scroll_into_view_if_needed()
+    was = page.evaluate("scrollY")
+    if how == "Enter":
+        card.focus()
+        page.keyboard.press("Enter")
+    else:
+        getattr(card, how)()
+    assert visible(page) == ["thing"]
+    assert page.url.endswith("#gpu/n30/2")
+    expect(page.locator("#thing-title")).to_be_focused()
+    assert page.evaluate("scrollY") == 0
+    if back == "back":
+        page.go_back()
+    else:
+        page.keyboard.press("Escape")
+    assert visible(page) == ["now"]
+    expect(card).to_be_focused()
+    assert abs(page.evaluate("scrollY") - was) < 50
+
+
+def with_job(number: int, user: str) -> str:
+    """The page of a run in which one job has both GPUs of node1."""
+    held = [busy_gpu(i, processes=(process(i, user=user, job=f"slurm:{number}"),)) for i in range(2)]
+    return page_of([reading("node1", held)], refresh=1, now=NOW + timedelta(minutes=number))
+
+
+@pytest.mark.parametrize(("address", "before", "after"), [
+    ("#host/node1", "slurm:1", "slurm:2"),
+    ("#user/jonas", "slurm:1", "slurm:2"),
+])  # fmt: skip
+def test_an_open_panel_shows_the_jobs_of_the_refresh(
+    open_page: OpenPage, site: Site, address: str, before: str, after: str
+) -> None:
+    site.write(with_job(1, "jonas"))
+    page = open_page(url=site.url + address).page
+    expect(page.locator("#thing")).to_contain_text(before)
+    site.write(with_job(2, "jonas"))
+    expect(page.locator("#thing")).to_contain_text(after)
+    expect(page.locator("#thing")).not_to_contain_text(before)
+
+
+@pytest.mark.parametrize(("address", "heading"), [
+    ("#job/slurm:1", "python · slurm:1"),
+    ("#user/jonas", "jonas"),
+])  # fmt: skip
+def test_a_panel_whose_thing_is_gone_says_so(
+    open_page: OpenPage, site: Site, address: str, heading: str
+) -> None:
+    site.write(with_job(1, "jonas"))
+    page = open_page(url=site.url + address).page
+    expect(page.locator("#thing h2")).to_have_text(heading)
+    site.write(with_job(2, "mira"))
+    expect(page.locator("#thing .thing-body")).to_contain_text(
+        f"{heading} is gone: it was last on this page at"
+    )
+    expect(page.locator("#thing h2")).to_have_text(heading)
+    expect(page.locator("#thing table")).to_have_count(0)
+
+
 def test_back_from_a_panel_leads_to_where_one_was_on_the_page(open_page: OpenPage) -> None:
     hosts = tuple(host_config(f"n{number}") for number in range(40))
     crowd = [reading(host.name, [busy_gpu(i) for i in range(4)]) for host in hosts]
@@ -163,7 +229,7 @@ def test_a_panel_can_be_added_by_a_file_of_a_lab(open_page: OpenPage) -> None:
              return `Rack ${name}`;
            } })"""
     )
-    page.evaluate("location.hash = gpumon.places.link('rack', 'B 7/left')")
+    page.evaluate("location.hash = gpumon.link('rack', 'B 7/left')")
     expect(page.locator("#thing-title")).to_have_text("Rack B 7/left")
     expect(page.locator("#thing .thing-body")).to_have_text("in B 7/left")
     expect(page.locator(".tabs [aria-current]")).to_have_attribute("href", "#health")

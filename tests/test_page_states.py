@@ -7,18 +7,16 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from gpumon_static.config.settings import Config
 from gpumon_static.publish.page.html import render_page
-from gpumon_static.store.history.past import timelines
 from tests.browser import OpenPage
 from tests.builders import failed, gpu, reading
 from tests.labs import lab, page_of
-from tests.test_page_things import NOW, kept_lab
-from tests.test_page_things import page_of as page_with_past
+from tests.things_lab import NOW, Kept, kept_lab
+from tests.things_lab import page_of as page_with_past
 
 
 @pytest.fixture(scope="module")
-def kept() -> Iterator[tuple[Config, timelines.Past]]:
+def kept() -> Iterator[Kept]:
     with kept_lab() as lab:
         yield lab
 
@@ -133,9 +131,7 @@ FONTS = """() => [...document.querySelectorAll("body *")]
   .map((one) => { const { fontSize, fontWeight } = getComputedStyle(one); return [fontSize, fontWeight]; })"""
 
 
-def test_three_sizes_and_two_weights_are_enough(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_three_sizes_and_two_weights_are_enough(open_page: OpenPage, kept: Kept) -> None:
     html = render_page(page_with_past(kept, reports=["2025-10"]))
     page = open_page(html, at=NOW).page
     fonts = []
@@ -163,9 +159,7 @@ def chosen_on_paper(page: Page, part: str) -> list[str]:
     return page.locator(f"{part} .views label:visible").all_inner_texts()
 
 
-def test_on_paper_ranges_are_named_and_no_buttons(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_on_paper_ranges_are_named_and_no_buttons(open_page: OpenPage, kept: Kept) -> None:
     page = open_page(render_page(page_with_past(kept)), at=NOW).page
     page.goto(f"{page.url}?supply=7d&range=30d#supply")
     page.reload()
@@ -180,9 +174,7 @@ def test_on_paper_ranges_are_named_and_no_buttons(
     expect(page.locator("#history [name=week]")).to_be_visible()
 
 
-def test_on_paper_the_panel_of_a_host_names_its_range(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_on_paper_the_panel_of_a_host_names_its_range(open_page: OpenPage, kept: Kept) -> None:
     page = open_page(render_page(page_with_past(kept)), at=NOW).page
     page.goto(f"{page.url}#host/vision-01")
     page.reload()
@@ -191,7 +183,7 @@ def test_on_paper_the_panel_of_a_host_names_its_range(
 
 
 def test_paper_has_every_model_a_heading_for_each_section_and_the_events_that_were_asked_for(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+    open_page: OpenPage, kept: Kept
 ) -> None:
     page = open_page(render_page(page_with_past(kept)), at=NOW, viewport={"width": 300, "height": 900}).page
     paper(page)

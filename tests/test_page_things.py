@@ -6,115 +6,37 @@ import json
 import re
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from gpumon_static.commands.keep import keep
-from gpumon_static.config.settings import Config, PathsConfig
-from gpumon_static.model import Disk, Fault, HostReading, Machine
-from gpumon_static.publish.page import records
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.tabs.people import MOST_PEOPLE
 from gpumon_static.publish.page.things_data import MOST_LETTERS
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.store.history.database import reading as open_history
+from gpumon_static.store.history import past as past_module
 from gpumon_static.store.history.machines import MachinePast
-from gpumon_static.store.history.past import timelines
-from gpumon_static.store.history.past.pools import grids, machine_grids
+from gpumon_static.store.history.past import MACHINE_RANGES
+from gpumon_static.store.history.pools import grids, machine_grids
+from gpumon_static.store.history.reader import ask
 from gpumon_static.survey.jobs import find_jobs
 from gpumon_static.survey.supply import supply_rows
 from gpumon_static.survey.survey import build_survey
-from gpumon_static.terminal.supply import supply_report
-from tests.browser import OpenPage
-from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, process, reading
-from tests.test_page_axe import violations
-
-DAYS = 5
-STEP_MIN = 60
-NOW = READ_AT + timedelta(days=DAYS)
-MACHINE = Machine(
-    cpu_count=64,
-    load_1m=12.5,
-    cpu_utilization=40.0,
-    ram_total_mib=512 * 1024.0,
-    ram_used_mib=128 * 1024.0,
-    uptime_s=90000,
-    disks=(Disk("/", 10.0, 100.0), Disk("/data", 950.0, 1000.0)),
-)
-
-
-def lab_at(hour: int) -> list[HostReading]:
-    """A job of jonas over two hosts, a GPU that mira holds idle, a host that went down, a fault that came."""
-    at = READ_AT + timedelta(hours=hour)
-    age = int((at - READ_AT).total_seconds()) + 7200
-    member = [
-        process(pid, user="jonas", name="/usr/bin/python3", job="slurm:8841", elapsed_s=age)
-        for pid in range(3)
-    ]
-    idle = gpu(
-        2, memory_used_mib=20480.0, processes=(process(9, user="mira", name="jupyter", elapsed_s=age),)
-    )
-    sick = (Fault("ecc-errors", "uncorrected: 2"),) if hour > 100 else ()
-    both = [
-        reading(
-            "vision-01",
-            [busy_gpu(0, processes=(member[0],)), busy_gpu(1, processes=(member[1],)), idle],
-            machine=MACHINE,
-        ),
-        reading(
-            "vision-02",
-            [busy_gpu(0, uuid="GPU-v2", processes=(member[2],)), gpu(1, uuid="GPU-v3", faults=sick)],
-            machine=MACHINE,
-            driver_version="535.183.01",
-        ),
-        failed("vision-03") if hour > 110 else reading("vision-03", [gpu(0, uuid="GPU-w", name="Tesla T4")]),
-    ]
-    return [replace(one, fetched_at=at) for one in both]
-
-
-def lab_config(directory: Path, users: str = "names") -> Config:
-    hosts = [
-        host_config("vision-01", group="vision", note="ask first by day"),
-        host_config("vision-02", group="vision"),
-        host_config("vision-03", group="teaching"),
-    ]
-    setup = replace(config(*hosts), paths=PathsConfig(directory, directory))
-    return replace(setup, site=replace(setup.site, users=users, interval=STEP_MIN * 60))
-
-
-@contextmanager
-def kept_lab() -> Iterator[tuple[Config, timelines.Past]]:
-    with TemporaryDirectory() as directory:
-        setup = lab_config(Path(directory))
-        said: list[str] = []
-        for hour in range(DAYS * 24 + 1):
-            readings = lab_at(hour)
-            keep(setup, readings, readings, readings[0].fetched_at, said.append)
-        assert said == []
-        with open_history(setup.history_path) as connection:
-            yield setup, timelines.read(connection, NOW, setup.groups)
+from gpumon_static.terminal.history.supply import supply_report
+from tests.browser import OpenPage, violations
+from tests.builders import READ_AT, busy_gpu, config, host_config, process, reading
+from tests.things_lab import DAYS, NOW, Kept, kept_lab, lab_at, page_of
 
 
 @pytest.fixture(scope="module")
-def kept() -> Iterator[tuple[Config, timelines.Past]]:
+def kept() -> Iterator[Kept]:
     with kept_lab() as lab:
         yield lab
 
 
-def page_of(kept: tuple[Config, timelines.Past], users: str = "names", **more: Any) -> records.Page:
-    setup, past = kept
-    setup = replace(setup, site=replace(setup.site, users=users))
-    return build_page(lab_at(DAYS * 24), setup, NOW, key=b"k" * 32, past=past, **more)
-
-
-def opened(open_page: OpenPage, kept: tuple[Config, timelines.Past], place: str, **more: Any) -> Page:
+def opened(open_page: OpenPage, kept: Kept, place: str, **more: Any) -> Page:
     page = open_page(render_page(page_of(kept, reports=["2025-10"])), at=NOW, **more)
     page.page.goto(f"{page.page.url}#{place}")
     page.page.reload()
@@ -125,7 +47,7 @@ def opened(open_page: OpenPage, kept: tuple[Config, timelines.Past], place: str,
 # Jobs
 
 
-def test_page_and_survey_have_the_same_jobs(kept: tuple[Config, timelines.Past]) -> None:
+def test_page_and_survey_have_the_same_jobs(kept: Kept) -> None:
     page = page_of(kept)
     jobs = find_jobs(build_survey(lab_at(DAYS * 24), kept[0], NOW)).all
     assert [(row.address, row.size) for row in page.jobs] == [(job.address, job.size) for job in jobs]
@@ -136,9 +58,7 @@ def test_page_and_survey_have_the_same_jobs(kept: tuple[Config, timelines.Past])
     assert [(short, gpus) for _, short, gpus in first.places] == [("vision-01", "0, 1"), ("vision-02", "0")]
 
 
-def test_a_tooltip_leads_to_the_job_and_to_its_user_by_keyboard(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_a_tooltip_leads_to_the_job_and_to_its_user_by_keyboard(open_page: OpenPage, kept: Kept) -> None:
     page = opened(open_page, kept, "now")
     page.locator("#host-vision-01\\:0").focus()
     tip = page.locator("#tip")
@@ -159,7 +79,7 @@ def test_a_tooltip_leads_to_the_job_and_to_its_user_by_keyboard(
 
 
 def test_hosts_and_users_are_links_in_the_tables_of_people_and_health(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+    open_page: OpenPage, kept: Kept
 ) -> None:
     page = opened(open_page, kept, "people")
     page.locator(".people tr", has_text="jonas").get_by_role("link", name="vision-02").click()
@@ -172,7 +92,7 @@ def test_hosts_and_users_are_links_in_the_tables_of_people_and_health(
     expect(page.locator("#thing-title")).to_have_text("vision-02")
 
 
-def test_a_job_opens_by_its_address(open_page: OpenPage, kept: tuple[Config, timelines.Past]) -> None:
+def test_a_job_opens_by_its_address(open_page: OpenPage, kept: Kept) -> None:
     page = opened(open_page, kept, "people")
     page.locator(".jobs a", has_text="python3").first.click()
     assert page.url.endswith("#job/slurm:8841")
@@ -236,9 +156,7 @@ def test_without_javascript_a_sentence_says_where_the_other_users_are(open_page:
 # Hosts and users
 
 
-def test_a_host_opens_with_its_past_its_users_and_what_happened(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_a_host_opens_with_its_past_its_users_and_what_happened(open_page: OpenPage, kept: Kept) -> None:
     page = opened(open_page, kept, "host/vision-01")
     body = page.locator("#thing .thing-body")
     expect(body.locator(".note")).to_have_text("ask first by day")
@@ -256,9 +174,7 @@ def test_a_host_opens_with_its_past_its_users_and_what_happened(
     expect(body.get_by_role("region", name="Table of events")).to_contain_text("gives no data: timeout")
 
 
-def test_a_user_opens_with_gpus_jobs_bands_and_hours(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_a_user_opens_with_gpus_jobs_bands_and_hours(open_page: OpenPage, kept: Kept) -> None:
     page = opened(open_page, kept, "user/mira")
     body = page.locator("#thing .thing-body")
     expect(body.locator(".summary-line")).to_have_text("1 GPU · 1 host")
@@ -266,15 +182,13 @@ def test_a_user_opens_with_gpus_jobs_bands_and_hours(
         "aria-label", re.compile("vision-01 2 for 23 h|1 d")
     )
     rows = body.get_by_role("region", name="Table of GPU hours").locator("tbody tr")
-    expect(rows).to_have_text([re.compile(r"24 h24\.2 h24\.2 h0 %"), re.compile("7 d"), re.compile("30 d")])
+    expect(rows).to_have_text([re.compile(r"24 h24\.0 h24\.0 h0 %"), re.compile("7 d"), re.compile("30 d")])
     page.evaluate("localStorage.setItem('gpumon.me', 'mira')")
     page.reload()
     expect(page.locator("#thing-title")).to_have_text("mira (you)")
 
 
-def test_what_the_page_does_not_know_says_so(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_what_the_page_does_not_know_says_so(open_page: OpenPage, kept: Kept) -> None:
     for place in ("host/nowhere", "user/nobody", "job/slurm:1", "job/,,"):
         page = opened(open_page, kept, place)
         expect(page.locator("#thing .thing-body")).to_contain_text("There is no")
@@ -283,7 +197,7 @@ def test_what_the_page_does_not_know_says_so(
 # Supply
 
 
-def test_supply_says_what_the_terminal_says(kept: tuple[Config, timelines.Past]) -> None:
+def test_supply_says_what_the_terminal_says(kept: Kept) -> None:
     """For each range: the words, and each share rounded."""
     page = page_of(kept)
     assert page.supply
@@ -304,12 +218,10 @@ def test_supply_says_what_the_terminal_says(kept: tuple[Config, timelines.Past])
                     assert shown == "–" if exact is None else abs(float(shown) - float(str(exact))) <= 0.55
 
 
-def test_long_periods_of_large_labs_go_without_names(
-    kept: tuple[Config, timelines.Past], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(timelines, "MOST_GPU_DAYS", 0)
-    with open_history(kept[0].history_path) as connection:
-        bare = timelines.read(connection, NOW, kept[0].groups).supply["7d"][0]
+def test_long_periods_of_large_labs_go_without_names(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past_module, "MOST_GPU_DAYS", 0)
+    again = ask(kept[0].history_path, lambda reader: past_module.read(reader, NOW, by_group=True))
+    bare = again.supply["7d"][0]
     pairs = zip(supply_rows(bare), supply_rows(kept[1].supply["7d"][0]), strict=True)
     for without, with_names in pairs:
         assert without.held_by == ()
@@ -320,7 +232,7 @@ def test_long_periods_of_large_labs_go_without_names(
 
 
 def test_supply_shows_one_period_and_the_worst_hour_in_the_readers_zone(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
+    open_page: OpenPage, kept: Kept
 ) -> None:
     page = opened(open_page, kept, "supply")
     expect(page.locator(".supply-range:visible")).to_have_count(1)
@@ -345,7 +257,7 @@ def test_worst_hours_are_moved_to_the_readers_zone(open_page: OpenPage) -> None:
 # Health
 
 
-def test_health_lists_everything_that_needs_a_hand(kept: tuple[Config, timelines.Past]) -> None:
+def test_health_lists_everything_that_needs_a_hand(kept: Kept) -> None:
     health = page_of(kept).health
     assert health
     assert [(row.host, row.status, row.down) for row in health.down] == [("vision-03", "timeout", "9 h")]
@@ -368,9 +280,7 @@ def test_health_lists_everything_that_needs_a_hand(kept: tuple[Config, timelines
     ]
 
 
-def test_events_are_chosen_by_host_kind_and_time(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_events_are_chosen_by_host_kind_and_time(open_page: OpenPage, kept: Kept) -> None:
     page = opened(open_page, kept, "health")
     rows = page.locator("#events-list tbody tr")
     expect(rows).to_have_count(2)
@@ -381,9 +291,7 @@ def test_events_are_chosen_by_host_kind_and_time(
 
 
 @pytest.mark.parametrize("users", ["pseudonyms", "counts"])
-def test_other_tiers_show_no_more_here_than_elsewhere(
-    kept: tuple[Config, timelines.Past], users: str
-) -> None:
+def test_other_tiers_show_no_more_here_than_elsewhere(kept: Kept, users: str) -> None:
     text = repr(page_of(kept, users))
     for secret in ("jonas", "mira", "8841", "within 10 s", "uncorrected", "/data"):
         assert secret not in text, secret
@@ -393,9 +301,7 @@ def test_other_tiers_show_no_more_here_than_elsewhere(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_place_has_violations(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past], theme: str
-) -> None:
+def test_no_place_has_violations(open_page: OpenPage, kept: Kept, theme: str) -> None:
     page = opened(open_page, kept, "people", color_scheme=theme, reduced_motion="reduce")
     for place in (
         "people",
@@ -411,16 +317,14 @@ def test_no_place_has_violations(
         assert violations(page) == [], place
 
 
-def test_without_javascript_all_tables_are_there(
-    open_page: OpenPage, kept: tuple[Config, timelines.Past]
-) -> None:
+def test_without_javascript_all_tables_are_there(open_page: OpenPage, kept: Kept) -> None:
     page = open_page(render_page(page_of(kept)), java_script_enabled=False).page
     for selector in (".jobs", ".supply-range[data-range='1y']", ".down", ".faults", ".disks", ".drivers",
                      ".availability", "#events-list"):  # fmt: skip
         expect(page.locator(f"{selector} table").first).to_be_visible()
 
 
-def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, timelines.Past]) -> None:
+def test_with_many_hosts_their_series_stay_within_a_bound(kept: Kept) -> None:
     setup, past = kept
     names = [f"h{number}" for number in range(1250)]
     # Seconds of a point of the last day, and how many there are; from 401 hosts on they are read by the hour.
@@ -431,18 +335,18 @@ def test_with_many_hosts_their_series_stay_within_a_bound(kept: tuple[Config, ti
                 ranges[key].first(int(NOW.timestamp())),
                 {name: array("f", [50.0, 50.0, 50.0, 1.0] * ranges[key].points) for name in names[:count]},
             )
-            for key in timelines.MACHINE_RANGES
+            for key in MACHINE_RANGES
         }
         many = replace(past, machines=points, grids=grids(count), machine_grids=ranges)
         wide = replace(setup, hosts=tuple(host_config(name) for name in names[:count]))
         page = build_page([], wide, NOW, past=many)
         machine = json.loads(page.things)["machine"]
-        letters = sum(len(text) for _, *ranges in machine["hosts"].values() for row in ranges for text in row)
+        letters = sum(len(text) for _, ranges in machine["hosts"].values() for row in ranges for text in row)
         assert letters <= MOST_LETTERS
         assert (machine["step"]["24h"], machine["count"]["24h"]) == (step, number)
         assert all(
             set(text) == {text[0]}
-            for _, *ranges in machine["hosts"].values()
+            for _, ranges in machine["hosts"].values()
             for row in ranges
             for text in row
         )

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from gpumon_static.config.settings import BusyConfig
 from gpumon_static.errors import GpumonError
-from gpumon_static.model import HostReading
+from gpumon_static.model import GONE, HostReading
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
+from gpumon_static.store.pseudonyms import KEY_FILE, pseudonym, read_key
 from gpumon_static.survey.privacy import Tier, veil
-from gpumon_static.survey.pseudonyms import KEY_FILE, pseudonym, read_key
+from gpumon_static.survey.state import gpu_state
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 
 KEY = b"k" * 64
@@ -51,6 +53,13 @@ LAB = [
     ),
     failed("b", error="Permission denied for quixotic@b"),
 ]
+
+
+@pytest.mark.parametrize("tier", [Tier.PSEUDONYMS, Tier.COUNTS])
+def test_serial_numbers_are_on_pages_with_names_only(tier: Tier) -> None:
+    lab = [reading("a", [gpu(serial="1650000000001")])]
+    assert veil(lab, Tier.NAMES, KEY)[0].gpus[0].serial == "1650000000001"
+    assert veil(lab, tier, KEY)[0].gpus[0].serial is None
 
 
 def html_of(tier: str, readings: list[HostReading] = LAB) -> str:
@@ -104,6 +113,24 @@ def test_counting_tells_people_apart_and_knows_them_again() -> None:
     assert [[p.user for p in g.processes] for g in veiled.gpus] == [["1"], ["1", "2"]]
 
 
+def test_counting_changes_no_state() -> None:
+    """Whether a GPU is free goes by the memory of its desktop and by what no process holds."""
+    desktop = tuple(process(n, type="G", memory_mib=37.0) for n in range(1, 11))
+    cards = [
+        gpu(0, memory_used_mib=400.0, memory_total_mib=8192.0, processes=desktop),
+        gpu(1, memory_used_mib=700.0, memory_total_mib=8192.0, processes=desktop),
+        busy_gpu(2, utilization=100.0, utilization_sticks=True, processes=(process(compute_units=0),)),
+        busy_gpu(3, utilization=100.0, utilization_sticks=True, processes=(process(state="T"),)),
+        busy_gpu(4, utilization=100.0, utilization_sticks=True, processes=(process(compute_units=9),)),
+        gpu(5, memory_used_mib=4000.0, processes=(process(memory_mib=90.0, state=GONE),)),
+    ]
+    [veiled] = veil([reading("a", cards)], Tier.COUNTS, b"")
+    before, after = ([gpu_state(one, BusyConfig()) for one in some] for some in (cards, veiled.gpus))
+    assert after == before
+    assert [round(sum(p.memory_mib or 0 for p in one.processes)) for one in veiled.gpus[:2]] == [384, 384]
+    assert {p.state for p in veiled.gpus[5].processes} == {GONE}
+
+
 def test_a_pseudonym_stays_with_the_key_and_changes_with_another() -> None:
     assert re.fullmatch(r"[a-z]+-[a-z]+-\d{3}", pseudonym("alice", KEY))
     assert pseudonym("alice", KEY) == pseudonym("alice", KEY)
@@ -143,7 +170,7 @@ def test_a_damaged_key_is_an_error_and_neither_used_nor_replaced(
     else:
         assert isinstance(content, bytes)
         path.write_bytes(content)
-    fix = f"mv {path} {path}.damaged && gpumon-static render"
+    fix = f"mv {path} {path}.damaged"
     with pytest.raises(GpumonError, match=f"{words}: restore it from a backup.*{fix}"):
         read_key(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [KEY_FILE]

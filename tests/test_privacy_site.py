@@ -37,13 +37,12 @@ from gpumon_static.model import (
 )
 from gpumon_static.rules import RULES
 from gpumon_static.store import events_file, snapshot
-from gpumon_static.store.history import record
+from gpumon_static.store.pseudonyms import pseudonym, read_key
 from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.privacy import REASONS
-from gpumon_static.survey.pseudonyms import pseudonym, read_key
-from gpumon_static.survey.sightings import sightings
 from tests.builders import NOW, busy_gpu, gpu, process, reading
+from tests.past_lab import PastLab
 
 LOGINS = ("zebulonq", "quixotica", "historian", "uid 7919173")
 SHOWN = ("Zebulon Quagmire", "Quagmire")
@@ -52,7 +51,9 @@ PIDS = ("3133731", "4042342", "7919179")
 UIDS = ("7919173",)
 JOBS = ("slurm:98765431", "98765431", "docker:f00dfeed")
 PROGRAMS = ("trainer", "python3", "quixotica.py", "--token")
-HARDWARE = {"driver_version", "cuda_version", "uuid", "bus_id", "profile", "vendor", "device"}
+HARDWARE = {
+    "driver_version", "cuda_version", "uuid", "bus_id", "profile", "vendor", "device", "performance_state",
+}  # fmt: skip
 """Texts that describe a GPU or its driver and nobody who uses it; shown on every tier."""
 
 LEAK = (
@@ -96,7 +97,7 @@ def leaking(record: type, leak: str = LEAK, **given: Any) -> dict[str, Any]:
 
 def test_gpus_and_slices_have_no_texts_but_those_of_the_hardware() -> None:
     for kind in (Gpu, MigDevice):
-        assert leaking(kind).keys() <= {"name"}
+        assert leaking(kind).keys() <= {"name", "serial"}
 
 
 def people() -> tuple[Process, ...]:
@@ -111,7 +112,7 @@ def people() -> tuple[Process, ...]:
 
 def lab() -> list[HostReading]:
     faults = tuple(Fault(rule, LEAK) for rule in (*RULES, "of-another-version"))
-    whole = busy_gpu(0, processes=people(), faults=faults)
+    whole = busy_gpu(0, processes=people(), faults=faults, serial=LEAK)
     cut = gpu(
         1, mig_mode=True, processes=people(), slices=(MigDevice(0, profile="1g.10gb", processes=people()),)
     )
@@ -144,13 +145,16 @@ def rendered(directory: Path, tier: str, split: int = 10_000) -> tuple[Config, d
     (directory / "config.ini").write_text(CONFIG.format(tier=tier, failing=failing, split=split))
     config = config_file.load(directory / "config.ini")
     memory = events_file.load(directory / "none")
+    past = PastLab(directory)
+    past.config = config
     for minutes in range(-120, 1, 5):
         at = NOW + timedelta(minutes=minutes)
         seen = [replace(r if minutes > -60 else healthy(r), fetched_at=at) for r in lab()]
-        record.record(config, sightings(seen, config.busy), at, pytest.fail)
+        past.run_dated(seen)
         note_changes(memory, seen, config)
     assert {event.type for event in memory.events} >= {"host-down", "gpu-fault", "job-idle"}
     events_file.save(events_file.path_in(config.paths.data), memory)
+    past.write(memory.events)
     snapshot.write(config.csv_path, lab())
     waiting = SlurmAnswer(waiting=(Waiting("a100", 2, 1, NOW),))
     failed = HostReading("Slurm on login1", NOW, Status.ERROR, LEAK, note=LEAK)
@@ -206,6 +210,58 @@ def test_a_site_with_counts_tells_no_login_path_pid_or_job_in_any_file(tmp_path:
     assert len(texts) >= 8
     assert ("index-vision.html" in texts) == ("corridor-vision.html" in texts) == (split == 1)
     assert found(texts, *LOGINS, *SHOWN, *PATHS, *PIDS, *UIDS, *JOBS, *PROGRAMS, "reserved") == []
+
+
+FOUND_BY_PS = ("73457", "20:24:17", "12345", "23451", "11:39:43", "2025-11-13T", "09:49:19")
+"""Run time, memory, start and end by which a user of the host finds a process, or a job with squeue."""
+
+
+def traced(tmp_path: Path, tier: str, split: int) -> dict[str, str]:
+    """A site whose processes and jobs are each one of a kind."""
+    seen = {"elapsed_s": 73457, "compute_units": 3}
+    one = process(3133731, user="zebulonq", memory_mib=12345.0, state="Dl+", **seen)
+    two = process(4042342, user="quixotica", memory_mib=23451.0, state="Dl+", **seen)
+    job = Allocation(
+        Allocated.YES, "98765431", None, "zebulonq",
+        started_at=NOW - timedelta(hours=21, minutes=32, seconds=17),
+        ends_at=NOW + timedelta(minutes=37, seconds=19),
+    )  # fmt: skip
+    mig = MigDevice(0, profile="1g.10gb", memory_used_mib=900.0, memory_total_mib=9000.0, processes=(two,))
+    cards = [
+        busy_gpu(0, processes=(one, two)),
+        busy_gpu(1, processes=(one,), allocation=job),
+        gpu(2, mig_mode=True, slices=(mig,)),
+    ]
+    path = tmp_path / "config.ini"
+    path.write_text(CONFIG.format(failing="", tier=tier, split=split))
+    config = config_file.load(path)
+    config.paths.data.mkdir(parents=True, exist_ok=True)
+    snapshot.write(config.csv_path, [reading("good", cards, fetched_at=NOW)])
+    render(config, NOW)
+    return dict(_texts(config.paths.site))
+
+
+@pytest.mark.parametrize("split", [10_000, 1])
+def test_a_site_with_counts_has_nothing_by_which_ps_finds_a_process(tmp_path: Path, split: int) -> None:
+    texts = traced(tmp_path, "counts", split)
+    assert found(texts, *FOUND_BY_PS, "Dl+") == []
+    document = json.loads(texts["gpus.json"])
+    (host,) = [host for host in document["hosts"] if host["name"] == "good"]
+    assert [gpu["state"] for gpu in host["gpus"]] == ["busy", "busy", "busy"]
+    assert host["gpus"][1]["slurm"]["started_at"] is None
+    rows_ = list(csv.DictReader(io.StringIO(texts["load_data.csv"])))
+    assert {row["elapsed_s"] for row in rows_} == {""}
+    assert len([row for row in rows_ if row["gpu_index"] == "0"]) == 2, "how many stays"
+    assert len({row["process_memory_mib"] for row in rows_ if row["gpu_index"] == "0"}) == 1
+
+
+def test_the_same_site_with_names_has_all_of_that(tmp_path: Path) -> None:
+    """Otherwise the test above could not fail."""
+    texts = traced(tmp_path, "names", 10_000)
+    for word in ("73457", "12345", "23451", "Dl+", "11:39:43", "09:49:19"):
+        assert found({"": texts["load_data.csv"]}, word), word
+    for word in ("73457", "12345", "23451"):
+        assert found({"": texts["index.html"]}, word), word
 
 
 @pytest.mark.parametrize("split", [10_000, 1])

@@ -13,12 +13,10 @@ import pytest
 from gpumon_static.commands.render import render
 from gpumon_static.config.file import load
 from gpumon_static.store import snapshot
-from gpumon_static.store.history import record
-from gpumon_static.store.history.database import writing
-from gpumon_static.survey.pseudonyms import pseudonym, read_key
-from gpumon_static.survey.sightings import model_name, sightings
+from gpumon_static.store.pseudonyms import pseudonym, read_key
 from tests.builders import busy_gpu, gpu, process, reading
 from tests.command import gpumon
+from tests.past_lab import PastLab
 
 CONFIG = """
 [common]
@@ -45,16 +43,14 @@ def fill(place: Path, until: datetime, days: int = 5, model: str = "NVIDIA H100 
     config = load(place / "config.ini")
     h100s = [busy_gpu(n, uuid=f"H-{n}", name=model) for n in range(2)]
     idle = gpu(0, uuid="A-0", memory_used_mib=40000.0, processes=(process(user="bob", memory_mib=39000.0),))
-    with writing(config.history_path) as connection:
-        for ago in range(24 * days, -1, -1):
-            at = until - timedelta(hours=ago)
-            second = busy_gpu(1, uuid="A-1") if ago % 2 else gpu(1, uuid="A-1")
-            readings = [
-                reading("node1", h100s, fetched_at=at),
-                reading("node2", (idle, second), fetched_at=at),
-            ]
-            seen = sightings(readings, config.busy)
-            record.add(connection, config, seen, int(at.timestamp()), model_name)
+    lab = PastLab(place)
+    lab.config = config
+    for ago in range(24 * days, -1, -1):
+        at = until - timedelta(hours=ago)
+        second = busy_gpu(1, uuid="A-1") if ago % 2 else gpu(1, uuid="A-1")
+        readings = [reading("node1", h100s, fetched_at=at), reading("node2", (idle, second), fetched_at=at)]
+        lab.run_dated(readings)
+    lab.write()
     snapshot.write(config.csv_path, readings)
 
 
@@ -70,8 +66,8 @@ def test_a_report_is_one_file_with_the_verdicts(tmp_path: Path) -> None:
     page = (tmp_path / "supply.html").read_text()
     told = words_of(page)
     assert "Vision & Co: GPU supply" in told
-    assert "H100 80G short: none free most of the time 2 100 0 0 100 100 0" in told
-    assert "A100 80G 1.0 GPUs are held idle: reclaim before buying 2" in told
+    assert "H100 80G short: none free most of the time; 2 at once never 2 100 0 0 100 100 0" in told
+    assert "A100 80G 1.0 GPUs are held idle: reclaim before buying; 2 at once never 2" in told
     assert re.search(r"A100 80G Bob Ross 4\.\d", told)
     assert not re.search(r"<script|<img|<link|https?:|url\(", page)
     assert gpumon("report", "--since", "4d", cwd=tmp_path).stdout.startswith("<!DOCTYPE html>")
@@ -143,7 +139,7 @@ def test_render_writes_a_month_once_when_it_is_over(tmp_path: Path) -> None:
     fill(tmp_path, NOVEMBER - timedelta(hours=1))
     render(load(tmp_path / "config.ini"), NOVEMBER + timedelta(minutes=1))
     assert not reports.exists(), "its last hour is not known yet"
-    fill(tmp_path, NOVEMBER, days=0)
+    fill(tmp_path, NOVEMBER)
     render(load(tmp_path / "config.ini"), NOVEMBER + timedelta(minutes=2))
     assert sorted(path.name for path in reports.iterdir()) == ["2026-10.html", "2026-10.html.gz"]
     told = words_of((reports / "2026-10.html").read_text())

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.builders import gpu, reading
 from tests.command import PROGRAM, gpumon
+from tests.history_lab import START, HistoryLab
 from tests.sshd import GpuHosts
 from tests.test_fetch_ssh import xml
 
@@ -90,6 +93,24 @@ def test_an_interrupted_fetch_leaves_nothing_behind(
     assert not [file for file in tmp_path.rglob("*") if file.name.endswith(".tmp")]
 
 
+def test_ctrl_c_while_the_worker_process_still_imports_is_one_line(tmp_path: Path) -> None:
+    """It reaches the whole group, and Python prints a traceback for an interrupted import."""
+    config = tmp_path / "config.ini"
+    config.write_text("[common]\nhosts = 'localhost'\n")
+
+    def has_worker(pid: int) -> bool:
+        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+
+    for after in (0.0, 0.03, 0.06, 0.09):
+        command = [*PROGRAM, "fetch", "-c", str(config)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        wait_until(partial(has_worker, process.pid))
+        time.sleep(after)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert (process.returncode, errors) == (130, "gpumon-static: interrupted\n"), after
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_render_leaves_whole_files_only(tmp_path: Path, number: signal.Signals) -> None:
     config = tmp_path / "config.ini"
@@ -142,6 +163,17 @@ def test_a_signal_after_the_last_line_does_not_make_it_a_failure(tmp_path: Path,
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=20)
     assert done.stderr == ""
     assert done.returncode in (0, 128 + signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_long_question_to_the_history_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    """DuckDB makes an error of its own of what a signal raises."""
+    (tmp_path / "config.ini").write_text("[common]\nhosts = ['node1']\n")
+    HistoryLab(tmp_path / "data").add(START, reading("node1", [gpu()]))
+    question = "SELECT sum(hash(range)) FROM range(1000000000000)"
+    command = [*PROGRAM, "history", "sql", question, "-c", str(tmp_path / "config.ini")]
+    status, errors, _ = interrupt(command, number, 2.5)
+    assert (status, errors) == (128 + number, "gpumon-static: interrupted\n")
 
 
 def test_closing_that_fails_after_a_signal_is_no_other_error(tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import BusyConfig, Config
 from gpumon_static.errors import ConfigError, HostError
 from gpumon_static.model import Allocated, Gpu, HostReading, JobGpus, SlurmAnswer, SlurmJob, Status, Waiting
+from gpumon_static.states import State
 from gpumon_static.store import snapshot
 from gpumon_static.store.slurm import slurm_file
-from gpumon_static.survey.state import State, gpu_state, slice_state, slices_of
+from gpumon_static.survey.state import gpu_state, slice_state, slices_of
+from gpumon_static.survey.survey import SurveyedHost
 from tests.builders import READ_AT, busy_gpu, gpu, process, slices
 from tests.builders import reading as a_reading
 from tests.command import gpumon
@@ -118,6 +120,107 @@ def test_a_comment_adds_no_gpus_and_changes_no_end() -> None:
     tail = "MinCPUsNode=1 Command=/x EndTime=2031-01-01T00:00:00 Comment= Nodes=gpu9 CPU_IDs=0 Mem=0 GRES=gpu:8(IDX:0-7)"
     found = jobs_of(job(1, on("gpu1", "gpu:1(IDX:0)"), tail=tail))["1"]
     assert (found.gpus, found.ends_at) == ((JobGpus("gpu1", 1, (0,)),), ENDS)
+
+
+# What users wrote is not what Slurm reports: jobs that squeue confirms
+
+OWNERS = "1|1002|mallory|RUNNING|gpu1\n2|1001|alice|RUNNING|gpu[1-2]\n3|1001|alice|PENDING|\n"
+ALICES = job(2, on("gpu[1-2]", "gpu:1(IDX:1)"))
+WAITS = job(3, state="PENDING", reason="Resources", more="ReqTRES=cpu=1,gres/gpu=2")
+EVERY_GPU = on("gpu[1-8]", "gpu:8(IDX:0-7)")
+HONEST = [(JobGpus("gpu1", 1, (0,)),), (JobGpus("gpu1", 1, (1,)), JobGpus("gpu2", 1, (1,)))]
+
+
+def confirmed(*lines: str) -> HostReading:
+    found = bounded(answer.parse("s", told("\n".join(lines), owners=OWNERS), READ_AT))
+    assert found.slurm
+    return found
+
+
+def mallorys(**texts: str) -> str:
+    return job(1, on("gpu1", "gpu:1(IDX:0)"), user="mallory(1002)", **texts)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        job(9999, EVERY_GPU),
+        job(9999, EVERY_GPU, user="mallory(1002)"),
+        job(2, EVERY_GPU, user="mallory(1002)"),
+        job(9999, state="PENDING", reason="Resources", more="ReqTRES=cpu=1,gres/gpu=900"),
+        "JobId=9999",
+        "No jobs in the system",
+    ],
+)
+@pytest.mark.parametrize("place", ["comment", "name", "directory"])
+def test_a_users_text_is_no_job_of_slurm(forged: str, place: str) -> None:
+    """With newlines, as `sbatch --comment=$'x\\nJobId=...'` has them."""
+    texts = {
+        "comment": {"tail": f"MinCPUsNode=1 Command=/x Comment=x\n{forged}\n"},
+        "directory": {"tail": f"MinCPUsNode=1 Command=/x WorkDir=/tmp/x\n{forged}\n Comment=y"},
+        "name": {"name": f"x\n{forged}\n"},
+    }[place]
+    for lines in ([mallorys(**texts), ALICES, WAITS], [WAITS, ALICES, mallorys(**texts)]):
+        found = confirmed(*lines).slurm
+        assert found
+        jobs = {one.id: one for one in found.jobs}
+        assert set(jobs) <= {"1", "2"}
+        assert (jobs["2"].user, jobs["2"].ends_at in (ENDS, None)) == ("alice", True)
+        assert {gpus for gpus in jobs["2"].gpus if gpus.count} <= set(HONEST[1])
+        assert "JobId=2 " in forged or (jobs["2"].gpus, jobs["2"].ends_at) == (HONEST[1], ENDS)
+        # The forger may lose what is known of the own job, and no more.
+        assert all(one.gpus == HONEST[0] and one.user == "mallory" for one in jobs.values() if one.id == "1")
+        assert [(one.gpus, one.jobs) for one in found.waiting] == [(2, 1)]
+
+
+@pytest.mark.parametrize("forged", [job(2, EVERY_GPU), job(2, on("gpu1", "gpu:1(IDX:0)"), end="Unknown")])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_copy_of_anothers_job_changes_nothing_of_it(forged: str, is_first: bool) -> None:
+    """Of two records of one job, one is a user's text: what differs is not known, and not what the text claims."""
+    lines = [mallorys(tail=f"MinCPUsNode=1 Comment=x\n{forged}\n"), ALICES]
+    found = confirmed(*(lines if is_first else reversed(lines)))
+    assert found.slurm
+    alices = next(one for one in found.slurm.jobs if one.id == "2")
+    assert (alices.user, alices.name) == ("alice", "train")
+    assert {gpus for gpus in alices.gpus if gpus.count} <= set(HONEST[1])
+    assert alices.ends_at in (ENDS, None)
+    assert found.note == "1 line about jobs not understood"
+
+
+def test_a_copy_of_a_job_that_waits_is_not_waited_for() -> None:
+    forged = job(3, state="PENDING", reason="Resources", more="ReqTRES=cpu=1,gres/gpu=900")
+    for lines in (
+        [mallorys(tail=f"Comment=x\n{forged}\n"), WAITS],
+        [WAITS, mallorys(tail=f"Comment=\n{forged}\n")],
+    ):
+        found = confirmed(*lines).slurm
+        assert found
+        assert found.waiting == ()
+
+
+def test_the_owner_is_squeues_word() -> None:
+    """The record has the right uid beside another's name."""
+    forged = job(1, EVERY_GPU, user="alice(1002)")
+    found = confirmed(f"JobId=1 JobName=x\n{forged}").slurm
+    assert found
+    assert [one.user for one in found.jobs if one.gpus] in ([], ["mallory"])
+
+
+def test_where_squeue_fails_jobs_are_read_and_that_is_noted() -> None:
+    output = told(ALICES, owners="").replace(b"slurm-owners\n\nstatus 0", b"slurm-owners\n\nstatus 127")
+    found = answer.parse("s", output, READ_AT)
+    assert found.slurm
+    assert [one.id for one in found.slurm.jobs] == ["2"]
+    assert found.note == "squeue failed: owners of jobs are not confirmed"
+
+
+def test_a_key_before_the_state_is_a_users_text() -> None:
+    """WCKey may be any text, and stands before what is read."""
+    forged = "normal WCKey=x Nodes=gpu1 CPU_IDs=0 Mem=0 GRES=gpu:8(IDX:0-7) EndTime=2031-01-01T00:00:00"
+    found = jobs_of(job(1, on("gpu1", "gpu:1(IDX:0)")).replace("QOS=normal", f"QOS={forged}"))["1"]
+    assert (found.gpus, found.ends_at) == (HONEST[0], ENDS)
+    forged += " JobState=RUNNING StartTime=2020-01-01T00:00:00"
+    assert jobs_of(job(1, on("gpu1", "gpu:1(IDX:0)")).replace("QOS=normal", f"QOS={forged}")) == {}
 
 
 @pytest.mark.parametrize(
@@ -376,6 +479,15 @@ def in_job(number: int | str, index: int = 0) -> Gpu:
 YES, NO, UNKNOWN = Allocated.YES, Allocated.NO, Allocated.UNKNOWN
 
 
+@pytest.mark.parametrize("claimed", ["gpu:2(IDX:0-1)", "gpu:1(IDX:0)", "gpu:8(IDX:N/A)"])
+def test_a_job_has_no_more_gpus_than_its_node_has_in_use(tmp_path: Path, claimed: str) -> None:
+    """The node's word is Slurm's own; a job's record has texts of its user in it."""
+    jobs = f"{job(7, on('gpu2', claimed))}\n{job(8, on('gpu2', 'gpu:1(IDX:1)'), user='bob(1)')}"
+    slurm = read(jobs, node("gpu2", "gpu:1(IDX:1)", "MIXED"))
+    found = joined(configured(tmp_path), slurm, a_reading("gpu2", [gpu(0), gpu(1)]))["gpu2"]
+    assert allocated(found) == [(NO, None), (YES, "8")]
+
+
 def test_a_gpu_of_a_job_without_a_process_is_held_and_has_the_jobs_owner_and_end(tmp_path: Path) -> None:
     slurm = read(job(7, on("gpu1", "gpu:1(IDX:1)")), node("gpu1", "gpu:1(IDX:1)", "MIXED"))
     found = joined(configured(tmp_path), slurm, a_reading("gpu1.lab.example", [gpu(0), gpu(1)]))[
@@ -546,9 +658,24 @@ def test_a_host_that_slurm_should_list_and_does_not_offers_nothing(tmp_path: Pat
     assert states(joined(config, read("", ""), a_reading("gpu2", [gpu(0)]))["gpu2"]) == [State.UNKNOWN]
 
 
-def test_a_slurm_that_failed_changes_nothing(tmp_path: Path) -> None:
-    before = a_reading("gpu2", [gpu(0)])
-    assert joined(configured(tmp_path), None, before) == {"gpu2": before}
+@pytest.mark.parametrize("more", ["", 'hosts = "gpu2"'])
+def test_nothing_is_free_while_slurm_does_not_answer(tmp_path: Path, more: str) -> None:
+    config = configured(tmp_path, SETUP + f'[slurm]\nhost = "login1"\n{more}\n')
+    one = a_reading("gpu2", [gpu(0), busy_gpu(1), gpu(2, mig_mode=True, slices=slices(2, 1))])
+    found = joined(config, None, one)["gpu2"]
+    assert states(found) == [State.UNKNOWN, State.BUSY, State.BUSY]
+    cut = SurveyedHost(config.hosts[1], found, (), config.busy).places_of(found.gpus[2])
+    assert [place.state for place in cut] == [State.UNKNOWN, State.BUSY]
+    assert not any(place.is_offered for place in cut)
+
+
+def test_a_host_that_slurm_never_managed_stays_free_while_slurm_does_not_answer(tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    hosts = [a_reading("gpu1", [gpu(0)]), a_reading("gpu2", [gpu(0)])]
+    found = {one.host: one for one in join(hosts, {}, config, {"gpu1": "gpu1"})}
+    assert states(found["gpu1"]) == [State.UNKNOWN]
+    assert found["gpu1"].node.node == "gpu1", "it is remembered for the next run"
+    assert states(found["gpu2"]) == [State.FREE]
 
 
 def test_names_match_without_domain_by_host_name_and_by_the_config(tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpumon_static.config.settings import Config, HistoryConfig, PageConfig, SlurmCluster
+from gpumon_static.config.settings import HistoryConfig, PageConfig, SlurmCluster
 from gpumon_static.model import (
     Allocated,
     Allocation,
@@ -38,32 +36,28 @@ from gpumon_static.publish.page.view import build_page
 from gpumon_static.publish.reports.supply import SupplyReport, SupplySection, render_supply
 from gpumon_static.store.events import EventMemory
 from gpumon_static.store.history import questions
-from gpumon_static.store.history.database import reading as reading_history
-from gpumon_static.store.history.database import writing
-from gpumon_static.store.history.past import timelines
-from gpumon_static.store.history.record import add, record
-from gpumon_static.store.history.supply import supply
+from gpumon_static.store.history.past import SUPPLY_DAYS
 from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.jobs import find_jobs
-from gpumon_static.survey.names import short_model
 from gpumon_static.survey.news import tell
 from gpumon_static.survey.offers import Wanted, offers
-from gpumon_static.survey.sightings import sightings
 from gpumon_static.survey.slurm.demand import demand_lines, idle_lines
 from gpumon_static.survey.slurm.nodes import closed_words
 from gpumon_static.survey.slurm.when import estimates
 from gpumon_static.survey.supply import SupplyRow, supply_rows
 from gpumon_static.survey.survey import build_survey
-from gpumon_static.terminal import reports
+from gpumon_static.terminal.history import reports
+from gpumon_static.terminal.history.supply import supply_report
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
 from gpumon_static.terminal.show import survey_of as shown_survey
-from gpumon_static.terminal.supply import supply_report
 from gpumon_static.terminal.top_view import View, frame
 from tests.browser import OpenPage
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, host_config, process, slices
 from tests.builders import reading as a_reading
+from tests.history_lab import HOUR, START
+from tests.past_lab import PastLab
 
 NODE = NodeState("gpu-1", "MIXED", None, True, "a100")
 V100: dict[str, Any] = {"name": "Tesla V100-SXM2-32GB", "memory_total_mib": 32768.0}
@@ -108,10 +102,10 @@ def test_by_when_enough_gpus_of_a_host_are_free() -> None:
     ]
     assert words(Wanted(1), *lab)[0] == "1 x A100 80G on vision-01 now"
     assert words(Wanted(2), *lab) == [
-        f"2 x A100 80G on vision-01 by {at(30)} at the latest (the job of user3 ends)"
+        f"2 x A100 80G on vision-01 by {at(30)} at the latest, if nobody in the queue is before you (the job of user3 ends)"
     ]
     assert words(Wanted(3), *lab) == [
-        f"3 x A100 80G on vision-01 by {at(90)} at the latest (the jobs of user3, user4 end)"
+        f"3 x A100 80G on vision-01 by {at(90)} at the latest, if nobody in the queue is before you (the jobs of user3, user4 end)"
     ]
     assert words(Wanted(4), *lab) == []
 
@@ -119,9 +113,11 @@ def test_by_when_enough_gpus_of_a_host_are_free() -> None:
 def test_gpus_of_two_vendors_are_not_added_up() -> None:
     amd = replace(works(1, minutes=30), vendor="amd", name="AMD Instinct MI300X")
     lab = [a_reading("a", [gpu(0), amd, works(2, minutes=90)])]
-    assert words(Wanted(2), *lab) == [f"2 x A100 80G on a by {at(90)} at the latest (the job of user3 ends)"]
+    assert words(Wanted(2), *lab) == [
+        f"2 x A100 80G on a by {at(90)} at the latest, if nobody in the queue is before you (the job of user3 ends)"
+    ]
     assert words(Wanted(1, vendor="amd"), *lab) == [
-        f"1 x MI300X on a by {at(30)} at the latest (the job of user3 ends)"
+        f"1 x MI300X on a by {at(30)} at the latest, if nobody in the queue is before you (the job of user3 ends)"
     ]
     assert words(Wanted(3), *lab) == words(Wanted(2, vendor="amd"), *lab) == []
 
@@ -154,10 +150,10 @@ def test_a_host_that_takes_no_jobs_is_no_place_to_wait_for() -> None:
 def test_memory_and_model_are_asked_of_what_will_be_free() -> None:
     lab = [a_reading("a", [works(0, minutes=10), replace(works(1, minutes=20), **V100)])]
     assert words(Wanted(1, 60_000.0), *lab) == [
-        f"1 x A100 80G on a by {at(10)} at the latest (the job of user3 ends)"
+        f"1 x A100 80G on a by {at(10)} at the latest, if nobody in the queue is before you (the job of user3 ends)"
     ]
     assert words(Wanted(1, model="V100"), *lab) == [
-        f"1 x V100 32G on a by {at(20)} at the latest (the job of user3 ends)"
+        f"1 x V100 32G on a by {at(20)} at the latest, if nobody in the queue is before you (the job of user3 ends)"
     ]
     assert words(Wanted(1, 90_000.0), *lab) == []
 
@@ -191,10 +187,11 @@ def test_gpus_json_of_an_older_release_gives_no_time_and_no_error() -> None:
 def test_slurms_options_take_the_place_of_ssh_where_programs_are_started_so() -> None:
     one = a_reading("vision-01", [gpu(0), gpu(1)], node=NODE)
     (offer,) = offers(survey_of(one, run="slurm"), Wanted(2), NOW)
-    assert offer.slurm == "--gres=gpu:a100:2 --nodelist=gpu-1"
+    assert str(offer.slurm) == "--gres=gpu:a100:2 --nodelist=gpu-1"
     assert offers(survey_of(one), Wanted(2), NOW)[0].slurm is None
     mixed = replace(one, node=replace(NODE, kind=None))
-    assert offers(survey_of(mixed, run="slurm"), Wanted(), NOW)[0].slurm == "--gres=gpu:1 --nodelist=gpu-1"
+    (offer,) = offers(survey_of(mixed, run="slurm"), Wanted(), NOW)
+    assert str(offer.slurm) == "--gres=gpu:1 --nodelist=gpu-1"
     hostile = replace(one, node=replace(NODE, node="x;rm", kind="a b"))
     assert offers(survey_of(hostile, run="slurm"), Wanted(), NOW)[0].slurm is None
 
@@ -276,24 +273,13 @@ def test_metrics_have_allocation_ends_and_demand() -> None:
 # History
 
 
-def kept(path: Path, runs: Sequence[HostReading], setup: Config) -> None:
-    for number, one in enumerate(runs):
-        when = READ_AT + timedelta(minutes=5 * number)
-        with writing(path) as connection:
-            seen = sightings([replace(one, fetched_at=when)], setup.busy)
-            add(connection, setup, seen, int(when.timestamp()))
-
-
 def test_allocated_gpu_hours_stand_beside_used_ones(tmp_path: Path) -> None:
     """An hour in which one GPU of two works; then the job is over."""
-    path, setup = tmp_path / "history.db", config("a")
-    running = a_reading("a", [works(0), idle(1)])
-    kept(path, [running] * 12 + [a_reading("a", [gpu(0), gpu(1)])] * 3, setup)
-    start = int(READ_AT.timestamp())
-    with reading_history(path) as connection:
-        asked = questions.Period(start // 3600 * 3600, start + 2 * 3600)
-        (use,) = questions.users(connection, asked)
-        (by_host,) = questions.users(connection, asked, lambda host, _model: host)
+    lab = PastLab(tmp_path, "a")
+    lab.runs(range(0, 60, 5), a_reading("a", [works(0), idle(1)]))
+    lab.runs(range(60, 75, 5), a_reading("a", [gpu(0), gpu(1)]))
+    (use,) = lab.users(START, START + 2 * HOUR)
+    (by_host,) = lab.users(START, START + 2 * HOUR, "host")
     assert (use.user, use.busy_s, use.held_s) == ("user3", 3600, 3600)
     assert (use.allocated_s, use.allocated_idle_s) == (7200, 3600)
     assert (by_host.part, by_host.allocated_s) == ("a", 7200)
@@ -303,19 +289,14 @@ def test_allocated_gpu_hours_stand_beside_used_ones(tmp_path: Path) -> None:
 
 
 def test_a_missed_run_is_not_counted_as_allocated(tmp_path: Path) -> None:
-    path, setup = tmp_path / "history.db", config("a")
-    for minutes in (0, 60):
-        when = READ_AT + timedelta(minutes=minutes)
-        with writing(path) as connection:
-            seen = sightings([replace(a_reading("a", [idle(0)]), fetched_at=when)], setup.busy)
-            add(connection, setup, seen, int(when.timestamp()))
-    with reading_history(path) as connection:
-        rows = connection.execute("SELECT sum(allocated_s), sum(idle_s) FROM allocated_hours").fetchone()
-    assert rows == (300, 300)
+    lab = PastLab(tmp_path, "a")
+    lab.runs((0, 60), a_reading("a", [idle(0)]))
+    (use,) = lab.users(START, START + 2 * HOUR)
+    assert (use.allocated_s, use.allocated_idle_s) == (300, 300)
 
 
 def test_without_slurm_the_report_shows_no_such_columns() -> None:
-    report = reports.users_report([questions.UserUse("alice", None, 3600, 0, 50.0)], None)
+    report = reports.users_report([questions.UserUse("alice", None, 3600, 0, 180_000, 3600)], None)
     assert [column.is_shown for column in report.columns[-2:]] == [False, False]
     assert report.rows[0][-2:] == (None, None)
 
@@ -324,26 +305,17 @@ class SupplyOf:
     """Four hours of a lab, with an hour between two runs, as the ways to see its supply have it."""
 
     def __init__(self, data: Path, *cards: Gpu) -> None:
-        made = config("a")
-        self.config = replace(
-            made, paths=replace(made.paths, data=data), site=replace(made.site, interval=3600)
-        )
-        for hour in range(5):
-            when = READ_AT + timedelta(hours=hour)
-            seen = sightings([a_reading("a", cards, fetched_at=when)], self.config.busy)
-            record(self.config, seen, when, pytest.fail, short_model=short_model)
-        self.now = READ_AT + timedelta(hours=4)
+        self.lab = PastLab(data, "a")
+        made = self.lab.config
+        self.lab.config = replace(made, site=replace(made.site, interval=HOUR))
+        self.lab.runs(range(0, 241, 60), a_reading("a", cards))
 
     def row(self) -> SupplyRow:
-        asked = questions.Period(int(READ_AT.timestamp()), int(self.now.timestamp()))
-        with reading_history(self.config.history_path) as connection:
-            (row,) = supply_rows(supply(connection, asked))
+        (row,) = supply_rows(self.lab.supply(START, START + 4 * HOUR))
         return row
 
     def page(self) -> str:
-        with reading_history(self.config.history_path) as connection:
-            past = timelines.read(connection, self.now, self.config.groups)
-        return render_page(build_page([a_reading("a", [gpu(0)])], self.config, self.now, past=past))
+        return render_page(self.lab.page(240, a_reading("a", [gpu(0)])))
 
 
 NOT_GIVEN = Allocation(Allocated.NO)
@@ -367,7 +339,7 @@ def test_allocated_and_idle_is_a_share_of_the_time_that_slurm_reported_on(tmp_pa
         "allocated_idle_percent"
     ]
     ranges = 'data-label="allocated, idle" title="0.2 of 0.3 allocated GPU days">25<'
-    assert lab.page().count(ranges) == len(timelines.SUPPLY_DAYS)
+    assert lab.page().count(ranges) == len(SUPPLY_DAYS)
     section = SupplySection("By model", [row], by_group=False)
     report = render_supply(SupplyReport("Lab", "4 h", "", "UTC", "", [section]))
     assert '<th scope="col" class="number">Allocated, idle&nbsp;%</th>' in report
@@ -391,27 +363,6 @@ def test_what_slurm_does_not_report_is_neither_allocated_nor_idle(
     lab = SupplyOf(tmp_path, card)
     assert lab.row().allocated_idle == told
     assert ('data-label="allocated, idle"' in lab.page()) is (told is not None)
-
-
-def test_a_history_of_the_version_before_goes_on_and_counts_slurm_from_now_on(tmp_path: Path) -> None:
-    lab = SupplyOf(tmp_path, idle(0))
-    with closing(sqlite3.connect(lab.config.history_path)) as connection:
-        for name in ("slurm_supply_hours", "slurm_supply_days"):
-            connection.execute(f"DROP TABLE {name}")
-        for column in ("told", "allocated", "idle"):
-            connection.execute(f"ALTER TABLE supply_last DROP COLUMN {column}")
-        connection.execute("PRAGMA user_version = 5")
-        connection.commit()
-    assert lab.row().allocated is None, "read before the next fetch"
-    for hour in (5, 6):
-        when = READ_AT + timedelta(hours=hour)
-        seen = sightings([a_reading("a", [idle(0)], fetched_at=when)], lab.config.busy)
-        record(lab.config, seen, when, pytest.fail, short_model=short_model)
-    lab.now = READ_AT + timedelta(hours=6)
-    row = lab.row()
-    # What ran at the fourth hour was not told; the fifth stands for an hour.
-    assert (row.allocated_idle, row.held) == (1.0, 1.0)
-    assert row.allocated_idle_days == pytest.approx(1 / 24)
 
 
 # Events
@@ -463,7 +414,7 @@ def test_a_host_that_is_down_in_slurm_too_is_reported_once() -> None:
     page = page_of(silent, a_reading("b", [gpu(0)], node=NODE))
     assert [entry.text for entry in page.attention if entry.host == "a"] == ["down · timeout"]
     assert [row.host for row in page.health.down] == ["a"]
-    assert page.health.faults == ()
+    assert [line for line in page.health.faults if line.anchor] == [], "but that Slurm does not answer"
     assert "Not responding" in render_page(page), "on its card"
 
 
@@ -498,23 +449,27 @@ def test_the_page_has_the_words_of_slurm() -> None:
         ("gpu-7", "IDLE+DRAIN", "scontrol update nodename=gpu-7 state=resume"),
         ("gpu-7", "DOWN*", "scontrol update nodename=gpu-7 state=resume"),
         # What is reserved is not opened by that, and a name that a shell would run is not offered to be pasted.
-        ("gpu-7", "MAINT+RESERVED", ""),
-        ("gpu;reboot", "IDLE+DRAIN", ""),
-        (None, "IDLE+DRAIN", ""),
+        ("gpu-7", "MAINT+RESERVED", None),
+        ("gpu;reboot", "IDLE+DRAIN", None),
+        # Slurm's answer comes from a host: a name that is not the config's, such as that of all nodes, is not offered.
+        ("ALL", "IDLE+DRAIN", None),
+        (None, "IDLE+DRAIN", None),
     ],
 )
-def test_health_has_the_command_that_opens_a_closed_node(node: str | None, state: str, command: str) -> None:
+def test_health_has_the_command_that_opens_a_closed_node(
+    node: str | None, state: str, command: str | None
+) -> None:
     closed = replace(NODE, node=node, takes_jobs=False, state=state)
-    page = page_of(a_reading("b", [gpu(0)], node=closed))
+    page = page_of(a_reading("gpu-7.lab.example", [gpu(0)], node=closed))
     assert page.health
-    assert [line.command for line in page.health.faults] == [command]
+    assert [line.command and str(line.command) for line in page.health.faults if line.anchor] == [command]
     assert bool(command) == (f"<code>{command}</code>" in render_page(page))
 
 
 SOONEST = """([data, questions]) => {
   const hosts = gpumon.readHosts(JSON.parse(data));
   return questions.map(({ n, gb, model }) => {
-    const found = gpumon.offers.soonest(hosts, { n, mib: gb, model }, NOW);
+    const found = gpumon.offers.soonest(hosts, { n, gb: gb * 1024 ** 2 / 1e9, model }, NOW);
     return found && [found.host.name, found.at];
   });
 }"""
@@ -560,8 +515,8 @@ def test_the_picker_gives_the_same_times_and_slurms_options(open_page: OpenPage)
     assert picker.locator("button", has_text="ssh").count() == 0
     opened.page.locator("input[name=n]").fill("2")
     sentence = picker.inner_text()
-    assert "2 x A100 80G on d by " in sentence
-    assert "at the latest (the job of user3 ends)" in sentence
+    assert "at the latest, if nobody in the queue is before you: 2 x A100 80G on d" in sentence
+    assert "(the job of user3 ends)" in sentence
     shown = opened.page.locator("time.ends").first
     local = datetime.fromisoformat(str(shown.get_attribute("datetime")))
     assert shown.inner_text().startswith("ends by ")
@@ -638,7 +593,7 @@ def test_the_panels_of_a_user_and_a_job_have_what_slurm_knows(open_page: OpenPag
     panel = opened.locator("#thing")
     panel.get_by_text("Allocated by Slurm").wait_for()
     told = " ".join(panel.inner_text().split())
-    assert "Allocated by Slurm 3 GPUs in 1 job Used 1 of 3 Efficiency now 32 %" in told
+    assert "Allocated by Slurm 3 GPUs in 1 job Used 1 of 3 GPU active now 32 %" in told
     assert "Ends by" in told
     opened.evaluate("location.hash = '#job/slurm:7'")
     panel.get_by_text("Unused").first.wait_for()
@@ -670,7 +625,7 @@ def test_top_joins_what_slurm_answers_and_names_a_slurm_that_fails() -> None:
     assert f"allocated to user3, no process, ends by {ends}" in screen(told)
     assert "1 of 2 GPUs free" in screen(told)
     failed = screen(replace(told, status=Status.TIMEOUT, slurm=None))
-    assert "2 of 2 GPUs free" in failed
+    assert "0 of 2 GPUs free" in failed
     assert "Slurm on login1: timeout" in failed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -68,6 +69,9 @@ def cluster(gpu_hosts: GpuHosts, tmp_path_factory: pytest.TempPathFactory) -> It
         scontrol = gpu_hosts.directory / "bin" / "scontrol"
         scontrol.write_text(f'#!/bin/sh\nSLURM_CONF={lab.base}/slurm.conf exec /usr/bin/scontrol "$@"\n')
         scontrol.chmod(0o755)
+        squeue = scontrol.with_name("squeue")
+        squeue.write_text(scontrol.read_text().replace("scontrol", "squeue"))
+        squeue.chmod(0o755)
         addresses = {
             name: gpu_hosts.add_xml(XML.format(gpus="".join(GPU.format(n, name) for n in (0, 1))))
             for name in ("n1", "n2")
@@ -84,6 +88,7 @@ def cluster(gpu_hosts: GpuHosts, tmp_path_factory: pytest.TempPathFactory) -> It
         lab.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=disk is full")
         yield Cluster(lab, gpu_hosts, addresses, jobs)
         scontrol.unlink()
+        squeue.unlink()
 
 
 def test_jobs_are_seen_on_page_csv_json_and_terminal(cluster: Cluster, tmp_path: Path) -> None:
@@ -133,7 +138,7 @@ def test_jobs_are_seen_on_page_csv_json_and_terminal(cluster: Cluster, tmp_path:
     ends += timedelta(seconds=-ends.second % 60)
     day = "" if ends.date() == datetime.now(ends.tzinfo).date() else f"{ends:%a} "
     assert (
-        f"2 x A100 80G on n1 by {day}{ends:%H:%M} at the latest (the job of {cluster.hosts.user} ends)"
+        f"2 x A100 80G on n1 by {day}{ends:%H:%M} at the latest, if nobody in the queue is before you (the job of {cluster.hosts.user} ends)"
         in both.stderr
     )
     when = json.loads(gpumon("free", "-n", "2", "--when", "--json", "--from", tmp_path / "site").stdout)
@@ -168,6 +173,56 @@ def test_slurm_is_asked_the_same_way_by_each_engine_and_transport(
     ]
 
 
+ANOTHERS = (
+    "UserId=alice(4242) GroupId=lab(100) MCS_label=N/A Priority=1 Nice=0 Account=vision QOS=normal"
+    " JobState=RUNNING Reason=None StartTime=2025-11-14T08:30:00 EndTime=2099-11-14T14:30:00 Partition=gpu"
+    " NumNodes=2 TRES=cpu=1   Nodes=n[1-2] CPU_IDs=0-7 Mem=0 GRES=gpu:a100:2(IDX:0-1) MinCPUsNode=1 Command=/x"
+)
+PENDING = ANOTHERS.replace("RUNNING", "PENDING").replace("TRES=cpu=1", "ReqTRES=gres/gpu=900")
+
+
+def forged(number: object, text: str = ANOTHERS) -> str:
+    return f"x\nJobId={number} JobName=y {text} \n"
+
+
+def test_no_text_of_a_user_is_a_job_of_another(cluster: Cluster, tmp_path: Path) -> None:
+    """As attackers would write comment, name, account, key, directory, feature and admin comment."""
+    lab = cluster.slurm
+    directory = tmp_path / f"d\nJobId=9994 JobName=y {ANOTHERS} \n"
+    directory.mkdir(parents=True)
+    theirs = [
+        lab.submit("--comment", forged(9991) + forged(9992, PENDING)),
+        lab.submit("-J", forged(9993)),
+        lab.submit("-D", str(directory)),
+        lab.submit("-A", forged(9995), "--wckey", forged(9996)),
+        lab.submit("--array=1-2", "-J", f"{forged(9997)}[%a]"),
+        lab.submit("--comment", forged(cluster.jobs["one"]), "-J", forged(cluster.jobs["both"], PENDING)),
+        lab.submit("--hold", "--comment", forged(cluster.jobs["wait"], PENDING)),
+    ]
+    lab.run("scontrol", "update", f"JobId={theirs[0]}", f"AdminComment={forged(9998)}")
+    refused = lab.tried("sbatch", "-C", forged(9999), "--wrap", "true")
+    assert "Invalid feature" in refused
+    try:
+        for job in theirs[:4]:
+            lab.wait_for(job, "RUNNING")
+        found = {}
+        for name, more in {"sent": SETTINGS, "threads": f"engine = 'threads'\n{SETTINGS}"}.items():
+            done = gpumon("fetch", "-c", cluster.config(tmp_path / name, more))
+            assert done.returncode == 0
+            found = cluster.by_gpu(tmp_path / name)
+            assert {row["slurm_user"] for row in found.values()} <= {cluster.hosts.user, ""}
+            assert found["n1", "1"]["slurm_allocated"] == "no"
+            assert {row["slurm_job"] for row in found.values()} <= {*cluster.jobs.values(), ""}
+            assert "2099" not in (tmp_path / name / "data" / "load_data.csv").read_text()
+            assert gpumon("render", "-c", tmp_path / name / "config.ini").returncode == 0
+            told = (tmp_path / name / "site" / "gpus.json").read_text()
+            assert "alice" not in told
+            assert sum(one["gpus"] for one in json.loads(told)["slurm"][0]["waiting"]) <= 4
+    finally:
+        for job in theirs:
+            lab.run("scancel", job)
+
+
 def test_an_installed_probe_answers_when_asked_for_slurm(cluster: Cluster, tmp_path: Path) -> None:
     """The key may run the probe and nothing else, on GPU hosts and login host alike."""
     keys = cluster.hosts.directory / "authorized_keys"
@@ -194,7 +249,7 @@ def test_an_installed_probe_answers_when_asked_for_slurm(cluster: Cluster, tmp_p
         keys.write_text(before)
 
 
-def test_a_slurm_that_fails_costs_its_own_facts_only(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_slurm_that_fails_makes_no_gpu_free(cluster: Cluster, tmp_path: Path) -> None:
     """A login host whose scontrol has no configuration."""
     config = cluster.config(tmp_path, login1=cluster.hosts.address(77))
     done = gpumon("fetch", "--strict", "-c", config)
@@ -202,9 +257,46 @@ def test_a_slurm_that_fails_costs_its_own_facts_only(cluster: Cluster, tmp_path:
     assert done.stderr.startswith("Slurm on login1: error: scontrol failed: ")
     assert gpumon("render", "-c", config).returncode == 0
     told = json.loads((tmp_path / "site" / "gpus.json").read_text())
-    assert [gpu["state"] for host in told["hosts"] for gpu in host["gpus"]] == ["free"] * 4
+    assert [gpu["state"] for host in told["hosts"] for gpu in host["gpus"]] == ["unknown"] * 4
     assert told["slurm"][0]["status"] == "error"
     assert "Slurm on login1" in (tmp_path / "site" / "index.html").read_text()
     checked = gpumon("check", "-c", config)
     assert checked.returncode == 3
     assert re.search(r"slurm +FAILED +login1: error: scontrol failed", checked.stdout)
+
+
+def test_a_slurmctld_that_hangs_or_is_killed_offers_nothing_and_frees_nothing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    config = cluster.config(tmp_path, SETTINGS + "[notify]\nsamples = 1\nlong_use = 0\n")
+    path = config.read_text().replace("command_timeout = 40", "command_timeout = 9")
+    config.write_text(path)
+
+    def states() -> list[str]:
+        assert gpumon("fetch", "-c", config).returncode == 0
+        assert gpumon("render", "-c", config).returncode == 0
+        told = json.loads((tmp_path / "site" / "gpus.json").read_text())
+        return [gpu["state"] for host in told["hosts"] for gpu in host["gpus"]]
+
+    def offers() -> int:
+        return gpumon("free", "-c", config).returncode
+
+    assert states() == ["held", "free", "held", "held"]
+    assert offers() == 0
+    cluster.slurm.signal_controller(signal.SIGSTOP)
+    try:
+        assert states() == ["unknown"] * 4
+        assert offers() != 0
+    finally:
+        cluster.slurm.signal_controller(signal.SIGCONT)
+    cluster.slurm.signal_controller(signal.SIGKILL)
+    try:
+        assert [states(), states()] == [["unknown"] * 4] * 2
+        assert offers() != 0
+        rows_ = gpumon("history", "gpus", "--since", "1h", "--json", "-c", config).stdout
+        assert sum(row["free_hours"] for row in json.loads(rows_)["rows"]) < 0.02, "the minute before"
+    finally:
+        cluster.slurm.start_controller()
+    states()
+    events = json.loads((tmp_path / "data" / "events.json").read_text())["events"]
+    assert [event["type"] for event in events] == []

@@ -13,7 +13,7 @@ from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import Disk, Fault, HostReading, Machine, Status
 from gpumon_static.store import snapshot
-from gpumon_static.store.columns import COLUMNS
+from gpumon_static.store.columns import BY_NAME, COLUMNS
 from tests.builders import busy_gpu, failed, gpu, process, reading, slices
 from tests.wild import labs
 
@@ -98,13 +98,18 @@ def test_new_columns_come_after_those_of_older_files(tmp_path: Path) -> None:
     snapshot.write(tmp_path / "x.csv", [reading("a", [gpu()])])
     header = (tmp_path / "x.csv").read_text().splitlines()[0].split(",")
     assert header[len(CONTRACT) : len(CONTRACT) + 3] == ["uid", "process_state", "gpu_bus_id"]
-    assert header[-29:] == [
+    assert header[-34:] == [
         "gpu_faults", "command_line", "cpu_utilization", "swap_used_mib", "swap_total_mib", "uptime_s", "disks",
         "note", "gpu_vendor", "gpu_device", "gpu_memory_shared", "gpu_utilization_sticks", "compute_units",
         "slurm_node", "slurm_state", "slurm_reason", "slurm_takes_jobs", "slurm_kind", "slurm_allocated",
         "slurm_job", "slurm_job_name", "slurm_user", "slurm_started_at", "slurm_ends_at",
         "gpu_temperature_limit_c", "probe_version", "clock_offset_s", "slurm_partition", "slurm_account",
+        "gpu_clock_sm_mhz", "gpu_performance_state", "gpu_pcie_generation", "gpu_pcie_generation_max", "gpu_serial",
     ]  # fmt: skip
+
+
+def test_each_column_has_a_position_of_its_own() -> None:
+    assert [BY_NAME[name].position for name in COLUMNS] == list(range(1, len(COLUMNS) + 1))
 
 
 HEADER = ",".join(CONTRACT) + "\n"
@@ -183,6 +188,23 @@ def test_no_text_is_a_formula_to_a_spreadsheet_and_each_comes_back(tmp_path: Pat
     assert [name for name, cell in row.items() if cell[:1] in tuple("=+-@\t\r")] == ["gpu_temperature_c"]
     assert row["gpu_temperature_c"] == "-5"
     assert row["user"] == f"'{text}"
+    assert snapshot.read(tmp_path / "x.csv") == [given]
+
+
+@pytest.mark.parametrize("before", ["x;", "x; ", 'x;"', "x; ;", "x;\\"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "'=", "''@"])
+def test_no_text_is_a_formula_where_a_semicolon_parts_the_cells(
+    tmp_path: Path, before: str, start: str
+) -> None:
+    text = f"{before}{start}1+1"
+    wild = gpu(
+        0, name=text, faults=(Fault("lost", text),), processes=(process(user=text, name=text, job=text),)
+    )
+    given = reading("a", [wild], error=text, machine=Machine(disks=(Disk(text),)))
+    snapshot.write(tmp_path / "x.csv", [given])
+    with (tmp_path / "x.csv").open(newline="") as file:
+        cells = [cell.strip(' "') for row in csv.reader(file, delimiter=";") for cell in row]
+    assert [cell for cell in cells if cell.startswith(tuple("=+-@"))] == []
     assert snapshot.read(tmp_path / "x.csv") == [given]
 
 

@@ -29,9 +29,8 @@ from gpumon_static.publish.page.view import Whole
 from gpumon_static.store import snapshot
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.survey import SurveyedHost, build_survey
-from tests.browser import OpenPage, Site
+from tests.browser import OpenPage, Site, violations
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, reading
-from tests.test_page_axe import violations
 
 LAB = """
 [common]
@@ -113,11 +112,13 @@ def test_the_counts_of_the_pages_add_up_to_those_of_the_overview(tmp_path: Path)
 
 def test_the_overview_has_of_gpus_that_are_taken_only_their_kind(tmp_path: Path) -> None:
     data = data_of(pages(rendered(tmp_path, 30))["index.html"])
-    by_name = {row[1]: row for row in data["hosts"]}
-    assert by_name["node2"][10][0] == "00111111"
-    assert [place for place, *_ in by_name["node2"][10][3]] == [0, 1]
+    columns = data["columns"]
+    by_name = {row[1]: dict(zip(columns["host"], row, strict=True)) for row in data["hosts"]}
+    gpus = dict(zip(columns["gpus"], by_name["node2"]["gpus"], strict=False))
+    assert gpus["kinds"] == "00111111"
+    assert [place for place, *_ in gpus["offered"]] == [0, 1]
     assert "alice" not in json.dumps(data)
-    assert data["parts"][by_name["node4"][12]] == ["node[4-5]", "index-node-2.html"]
+    assert data["parts"][by_name["node4"]["part"]] == ["node[4-5]", "index-node-2.html"]
 
 
 @pytest.mark.parametrize("split", [0, 56 + 8, 10_000])
@@ -352,6 +353,7 @@ def test_the_answers_of_the_overview_are_those_of_free_and_lead_to_the_cards(
 
 def test_links_of_attention_lead_to_the_host(open_page: OpenPage, url: str) -> None:
     page = open_page(url=url, java_script_enabled=False).page
+    page.locator(".attention summary").click()
     page.locator(".attention").get_by_role("link", name="login").click()
     expect(page).to_have_url(f"{url}index-hosts.html#host-login")
     page.goto(url)

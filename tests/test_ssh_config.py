@@ -209,10 +209,10 @@ def test_the_name_on_the_page_is_that_of_config_ini(gpu_hosts: GpuHosts, home: P
     assert gpumon("fetch", cwd=tmp_path).stderr == ""
     (row,) = rows(tmp_path / "data/load_data.csv")
     assert (row["host"], row["gpu_uuid"]) == ("gpu-node", "GPU-aliased")
-    # An alias that is not known: ssh-keyscan would not help, so the line to add is told as it is.
+    # An alias that is not known: the line to add has its key.
     (home / ".ssh/lab_hosts").write_text("")
     refused = gpumon("fetch", cwd=tmp_path)
-    assert f"echo 'the-alias {kind} {key}' >> {home}/.ssh/lab_hosts" in refused.stderr
+    assert f"'the-alias {kind} {key}' >> {home}/.ssh/lab_hosts" in refused.stderr
 
 
 ODD_FILES = {

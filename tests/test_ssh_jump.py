@@ -210,7 +210,7 @@ def test_a_proxy_command_carries_the_connection_and_is_ended(gpu_hosts: GpuHosts
 def test_a_proxy_command_is_ended_when_the_deadline_ends_the_run(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     text = f"Host hangs\n  ProxyCommand sh -c 'echo $$ > {pid_file}; exec sleep 300'\n"
-    config = write_config(gpu_hosts, tmp_path, ["hangs"], text, "deadline = 1\n")
+    config = write_config(gpu_hosts, tmp_path, ["hangs"], text, "deadline = 4\n")
     gpumon("fetch", "-c", config, "--quiet")
     state = subprocess.run(
         ["ps", "-o", "stat=", "-p", pid_file.read_text().strip()], capture_output=True, text=True

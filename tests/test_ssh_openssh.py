@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import socket
 import subprocess
@@ -135,7 +136,8 @@ def test_an_unknown_host_key_and_a_changed_one(gpu_hosts: GpuHosts, tmp_path: Pa
     other = keygen(tmp_path / "other").with_suffix(".pub").read_text()
     known.write_text(f"[{host}]:{gpu_hosts.port} {other}")
     changed = assert_failed(config, "host-key", "HOST KEY CHANGED to ssh-ed25519")
-    assert "ssh-keygen -f" in (changed.error or "")
+    remove = f"ssh-keygen -R '[{host}]:{gpu_hosts.port}' -f {known} && ssh -a -x "
+    assert f"is right, then as {getpass.getuser()}: {remove}" in (changed.error or "")
     known.write_text(f"@revoked * {gpu_hosts.host_key.with_suffix('.pub').read_text()}")
     assert_failed(config, "host-key", "is revoked")
 
@@ -173,8 +175,9 @@ def test_no_ssh_program(gpu_hosts: GpuHosts, tmp_path: Path, monkeypatch: pytest
 
 def test_only_what_config_ini_says_is_put_on_the_command_line(tmp_path: Path, home: Path) -> None:
     plain = openssh.arguments(host_config("node9", transport="openssh", ssh_config=home / ".ssh/config"))
-    words = "ssh -v -T -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=yes -- node9"
-    assert plain == [*words.split(), "sh -s"]
+    words = "ssh -v -T -a -x -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=yes"
+    safe = "-o ClearAllForwardings=yes -o PermitLocalCommand=no"
+    assert plain == [*words.split(), *safe.split(), "--", "node9", "sh -s"]
     full = openssh.arguments(
         host_config(
             "node9",
@@ -188,10 +191,11 @@ def test_only_what_config_ini_says_is_put_on_the_command_line(tmp_path: Path, ho
             host_keys="accept-new",
         )
     )
-    assert full[:10] == "ssh -v -T -F none -p 2222 -l ada -i".split()
-    assert full[10] == "/k"
-    assert full[11:-3] == [
+    assert full[:12] == "ssh -v -T -a -x -F none -p 2222 -l ada -i".split()
+    assert full[12] == "/k"
+    assert full[13:-3] == [
         *"-o BatchMode=yes -o ConnectTimeout=2 -o StrictHostKeyChecking=accept-new".split(),
+        *safe.split(),
         *("-o", 'UserKnownHostsFile="/my hosts"', "-o", "HostName=fe80::1%%eth0", "-o", "IdentitiesOnly=yes"),
     ]
     assert full[-3:] == ["--", "node9", "sh -s"]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.ssh_lab import root_only
 from tests.sshd import GpuHosts
-from tests.torture import blows, surroundings
+from tests.torture import blows, history, merging, surroundings
 from tests.torture.hostile import KINDS, hostile_hosts
 from tests.torture.lab import Lab, Result
 from tests.torture.web import pages_under_load
@@ -20,7 +20,8 @@ Kind = Callable[[Path, int], Result]
 
 
 @pytest.mark.parametrize(
-    ("kind", "times", "least"), [(blows.kills, 8, 8), (blows.signals, 6, 6), (blows.crowds, 1, 1)]
+    ("kind", "times", "least"),
+    [(blows.kills, 8, 8), (blows.signals, 6, 6), (blows.crowds, 1, 1), (merging.merges, 6, 6)],
 )
 def test_runs_that_are_killed_or_come_twenty_at_once(
     tmp_path: Path, kind: Kind, times: int, least: int
@@ -33,7 +34,12 @@ def test_runs_that_are_killed_or_come_twenty_at_once(
 @root_only
 @pytest.mark.parametrize(
     ("kind", "times", "least"),
-    [(surroundings.full_disks, 5, 8), (surroundings.read_only_disks, 1, 2), (surroundings.clocks, 1, 6)],
+    [
+        (history.full_merges, 2, 2),
+        (surroundings.full_disks, 5, 8),
+        (surroundings.read_only_disks, 1, 2),
+        (surroundings.clocks, 1, 6),
+    ],
 )
 def test_disks_that_are_full_and_clocks_that_jump(tmp_path: Path, kind: Kind, times: int, least: int) -> None:
     result = kind(tmp_path, times)
@@ -58,7 +64,8 @@ def test_damage_is_seen(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "lab")
     assert lab.goes_on() is None
     pages = (lab.site / "index.html", lab.site / "index.html.gz")
-    for file in (lab.csv, lab.history, *pages):
+    (run,) = lab.history.glob("*/*-*.parquet")
+    for file in (lab.csv, run, *pages):
         content = file.read_bytes()
         half = content.rpartition(b"\n2")[0] + b"\n" if file == lab.csv else content[: len(content) // 2]
         file.write_bytes(half)

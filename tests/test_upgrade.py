@@ -27,6 +27,8 @@ def hosts_and_users(directory: Path) -> tuple[set[str], set[str]]:
 
 
 def hours_by_user(directory: Path) -> dict[str, float]:
+    if (directory / "data/history.db").exists():
+        assert gpumon("history", "convert", cwd=directory).returncode == 0
     done = gpumon("history", "users", "--since", "10y", "--json", cwd=directory)
     assert (done.returncode, done.stderr) == (0, "")
     return {row["user"]: row["gpu_hours"] for row in json.loads(done.stdout)["rows"]}

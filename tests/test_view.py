@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from gpumon_static.model import GONE, Gpu, HostReading, Machine, Process, Status
+from gpumon_static.model import GONE, Fault, Gpu, HostReading, Machine, Process, Status
 from gpumon_static.publish.page.records import Card, CutGpu, Fact, Kind, Page
 from gpumon_static.publish.page.view import build_page
 from tests.builders import (
@@ -68,7 +69,7 @@ def test_a_host_header_tells_group_note_software_and_machine() -> None:
     view = page.hosts[0]
     assert (view.name, view.domain) == ("gpu01", ".lab.example")
     assert (view.group, view.note) == ("vision", "reserved until 1 December")
-    assert view.software == ("driver 550.90.07", "CUDA 12.4")
+    assert view.software == (Fact("driver", "550.90.07"), Fact("CUDA", "12.4"))
     assert view.machine == (Fact("CPUs", "64"), Fact("load", "12.1"))
     assert [(m.label, m.bar.percent, str(m.bar.quantity)) for m in view.meters] == [
         ("RAM", 23, "120 / 512 GB")
@@ -302,7 +303,7 @@ def test_each_slice_is_in_the_card_of_its_gpu() -> None:
     free, taken = whole.slices
     assert (free.index, free.model, free.kind) == ("2:0", "1g.10gb A100 80G", Kind.FREE)
     assert (taken.index, taken.kind, taken.holder.text) == ("2:1", Kind.BUSY, "mia")
-    assert str(taken.memory.quantity) == "4.9 / 9.5 GB"
+    assert str(taken.memory.quantity) == "5.1 / 10 GB"
     assert str(taken.utilization.quantity) == "–"
     assert taken.tooltip.uuid == "MIG-1"
     assert facts(taken)["Profile"] == "1g.10gb"
@@ -347,6 +348,26 @@ def test_a_tooltip_lists_users_with_their_memory_then_processes() -> None:
         (11, "alice", "python", 10240, None, None),
         (20, "bob", "julia", 2048, 45, "slurm 99"),
     ]
+
+
+def test_a_gpu_that_works_slowly_shows_its_state_clock_and_link() -> None:
+    slow: dict[str, Any] = {
+        "performance_state": "P8",
+        "clock_sm_mhz": 405.0,
+        "pcie_generation": 1,
+        "pcie_generation_max": 4,
+    }
+    shown = facts(card_of(busy_gpu(**slow)))
+    assert (shown["Performance state"], shown["PCIe"]) == ("P8 at 405 MHz", "generation 1 of 4")
+    well = slow | {"performance_state": "P0", "pcie_generation": 4}
+    for usual in (gpu(**slow), busy_gpu(**well)):
+        assert {"Performance state", "PCIe"}.isdisjoint(facts(card_of(usual)))
+
+
+def test_the_serial_number_is_on_the_card_of_a_broken_gpu() -> None:
+    broken = (Fault("ecc-errors", "uncorrected: 5 in DRAM"),)
+    assert facts(card_of(gpu(serial="1650000000001", faults=broken)))["Serial number"] == "1650000000001"
+    assert "Serial number" not in facts(card_of(gpu(serial="1650000000001")))
 
 
 def test_a_tooltip_has_the_facts_of_the_board() -> None:

@@ -1,10 +1,14 @@
-"""`make fuzz`: all cases of all kinds, on all cores. Exits with 1 where one failed, and keeps its input."""
+"""`make fuzz`: all cases of all kinds, on all cores. Exits with 1 where one failed, and keeps its input.
+
+With `--minutes` a share of them again and again, with another seed each time, until the time is over.
+"""
 
 from __future__ import annotations
 
 import argparse
 import secrets
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,17 +24,23 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=None)
     arguments.add_argument("--kind", choices=KINDS, action="append")
     arguments.add_argument("--share", type=float, default=1.0, help="of all cases")
+    arguments.add_argument("--minutes", type=float, default=0, help="go on with other seeds for so long")
     given = arguments.parse_args()
+    end = time.monotonic() + 60 * given.minutes
     seed = secrets.randbelow(10**6) if given.seed is None else given.seed
+    while not (failures := _run_all(given.kind or list(KINDS), seed, given.share)) and time.monotonic() < end:
+        seed += 1
+    return 1 if failures else 0
+
+
+def _run_all(kinds: list[str], seed: int, share: float) -> list[Failure]:
     print(f"seed {seed}: `make fuzz SEED={seed}` runs the same cases again", flush=True)
-    failures: list[Failure] = []
-    for name in given.kind or KINDS:
-        failures += _run(name, seed, round(KINDS[name].whole * given.share))
+    failures = [found for name in kinds for found in _run(name, seed, round(KINDS[name].whole * share))]
     for failure in failures[:20]:
         KEPT.mkdir(exist_ok=True)
         (KEPT / f"{failure.kind}-{seed}-{failure.case}").write_bytes(failure.content)
         print(f"{failure.kind} {failure.case}: {failure.told}")
-    return 1 if failures else 0
+    return failures
 
 
 def _run(name: str, seed: int, count: int) -> list[Failure]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.fuzz import oracles, seeds
+from tests.fuzz import oracles, runs, seeds, user_texts
 from tests.fuzz.mutate import mutated
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -32,12 +32,8 @@ class Kind:
         return mutated(random.choice(self.seeds()), random, self.seeds())
 
     def corpus(self) -> dict[str, bytes]:
-        """By the name of its file. A history is damaged by the SQL of a file, which is easier to read."""
-        files = sorted((CORPUS / self.name).glob("*"))
-        return {
-            file.name: seeds.history_after(file.read_text()) if file.suffix == ".sql" else file.read_bytes()
-            for file in files
-        }
+        """By the name of its file."""
+        return {file.name: file.read_bytes() for file in sorted((CORPUS / self.name).glob("*"))}
 
 
 KINDS = {
@@ -46,8 +42,10 @@ KINDS = {
         Kind("config", seeds.configs, oracles.config, 20_000, 600, seeds.made_config),
         Kind("answer", seeds.answers_of_hosts, oracles.answer, 100_000, 600),
         Kind("slurm", seeds.answers_of_slurm, oracles.slurm, 50_000, 400),
+        Kind("usertext", user_texts.seeds, user_texts.oracle, 50_000, 500, user_texts.made),
         Kind("csv", seeds.csvs, oracles.csv, 20_000, 300),
-        Kind("history", seeds.histories, oracles.history, 20_000, 60, seeds.made_history),
+        Kind("history", seeds.histories, oracles.history, 2_000, 16, seeds.made_history),
+        Kind("runs", runs.seeds_, runs.oracle, 600, 5, runs.made),
         Kind("events", seeds.events, oracles.events, 20_000, 300, seeds.made_events),
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,12 +20,10 @@ from gpumon_static.model import HostReading, Status
 from gpumon_static.publish.exports.feed import feed_xml
 from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.events import EventMemory
-from gpumon_static.store.history import record
-from gpumon_static.store.history.database import HistoryError
-from gpumon_static.store.history.database import reading as open_history
-from gpumon_static.store.history.past import timelines
+from gpumon_static.store.history import past
+from gpumon_static.store.history.engine import HistoryError
+from gpumon_static.store.history.reader import ask
 from gpumon_static.survey.changes import note_changes
-from gpumon_static.survey.sightings import sightings
 from tests.builders import busy_gpu, gpu, host_config
 from tests.builders import config as plain_config
 from tests.builders import reading as a_reading
@@ -98,22 +97,18 @@ def csv(content: bytes, directory: Path) -> None:
 
 
 def history(content: bytes, directory: Path) -> None:
-    """It is read or refused; a run is recorded, or a line says why not, and the next one finds a good file."""
+    """What is left of it is read, or one line says why not; the next runs are recorded, and then it is read."""
     settings = seeds.history_config(directory)
-    for leftover in directory.glob("history.db*"):
-        leftover.unlink()
-    settings.history_path.write_bytes(content)
-    try:
-        with open_history(settings.history_path) as connection:
-            timelines.read(connection, seeds.NOW)
-    except HistoryError as error:
-        _check_text("HistoryError", str(error).replace(str(directory), ""))
-    said: list[str] = []
+    seeds.write_history(content, settings.history_path)
+    now = seeds.NOW + timedelta(minutes=10)
+    lines: list[str] = []
+    with suppress(HistoryError):
+        ask(settings.history_path, lambda reader: past.read(reader, now), lines.append)
     for minute in (5, 10):
-        at = seeds.NOW + timedelta(minutes=minute)
-        seen = sightings([replace(one, fetched_at=at) for one in seeds.lab(minute)], settings.busy)
-        record.record(settings, seen, at, said.append)
-    for line in said:
+        lines += seeds.add_run(settings, minute)
+    found = ask(settings.history_path, lambda reader: past.read(reader, now), lines.append)
+    assert {host for host, _ in found.gpus} <= set(seeds.HOSTS)
+    for line in lines:
         _check_text("said", line.replace(str(directory), ""))
         assert "unexpected" not in line, line
 

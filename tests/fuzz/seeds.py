@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import sqlite3
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -12,6 +14,8 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import duckdb
 
 from gpumon_static.config.settings import HOST_KEYS, SECTIONS, Config, PathsConfig
 from gpumon_static.demo import answers
@@ -21,6 +25,7 @@ from gpumon_static.model import HostReading, Status
 from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.store.history import record
+from gpumon_static.store.history.engine import open_engine, parquet
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.sightings import sightings
 from tests import slurm_texts
@@ -207,18 +212,42 @@ def _change(value: Any, random: Random) -> None:
 
 
 @cache
-def histories() -> list[bytes]:
+def history_files() -> dict[str, bytes]:
+    """A small history by the names of its files: an hour, runs, sums, events, the last state, checksums."""
     with TemporaryDirectory() as directory:
         settings = history_config(Path(directory))
-        for minute in range(0, 300, 5):
-            seen = sightings(lab(minute - 300), settings.busy)
-            at = NOW + timedelta(minutes=minute - 300)
-            record.record(settings, seen, at, lambda _: None, events=[down_at(at)])
-        with sqlite3.connect(settings.history_path) as connection:
-            connection.execute("PRAGMA journal_mode = DELETE")
-        connection.close()
-        made = settings.history_path.read_bytes()
-    return [made, (TESTS / "releases/0.1.0/data/history.db").read_bytes()]
+        for minute in range(-90, 1, 15):
+            add_run(settings, minute, [down_at(NOW + timedelta(minutes=minute))])
+        folder = settings.history_path
+        found = sorted(path for path in folder.rglob("*") if path.is_file())
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def add_run(settings: Config, minute: int, events: Sequence[Event] = ()) -> list[str]:
+    """What was printed."""
+    at = NOW + timedelta(minutes=minute)
+    lines: list[str] = []
+    readings = [replace(one, fetched_at=at) for one in lab(minute)]
+    snapshot.write(settings.csv_path, readings)
+    record.record(settings, sightings(readings, settings.busy), at, lines.append, events=events)
+    return lines
+
+
+def histories() -> list[bytes]:
+    """Each file of it: its name, a zero byte, what is in it."""
+    return [name.encode() + b"\0" + content for name, content in history_files().items()]
+
+
+def write_history(content: bytes, folder: Path) -> None:
+    """A history in which one file is another; a name that it does not have stands for one that it has."""
+    name, _, changed = content.partition(b"\0")
+    files = dict(history_files())
+    known = name.decode("utf-8", "replace")
+    files[known if known in files else sorted(files)[len(content) % len(files)]] = changed
+    shutil.rmtree(folder, ignore_errors=True)
+    for place, text in files.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_bytes(text)
 
 
 def down_at(at: datetime) -> Event:
@@ -229,74 +258,21 @@ def history_config(directory: Path) -> Config:
     return replace(config(*HOSTS), paths=PathsConfig(directory, directory))
 
 
-CELLS = (
-    None,
-    0,
-    -1,
-    2**31,
-    2**62,
-    -(2**62),
-    1e300,
-    float("inf"),
-    "",
-    "x",
-    "x" * 500,
-    b"\xff\x00",
-    "9" * 50,
-    1.5,
-)
-
-
-def history_after(sql: str) -> bytes:
-    """A whole database on which this was done."""
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.deserialize(histories()[0])
-        connection.executescript(sql)
-        return connection.serialize()
-    finally:
-        connection.close()
+SQL_VALUES = ("NULL", "0", "-1", "2147483647", "''", "'x'", "repeat('x', 500)", "'\\xFF\\x00'::BLOB", "'inf'::DOUBLE",
+          "TIMESTAMPTZ '2999-01-01 00:00:00Z'", "TIMESTAMPTZ '1970-01-01 00:00:00Z'", "[1, 2]", "['', NULL]")  # fmt: skip
 
 
 def made_history(random: Random) -> bytes:
-    """A whole database, with a few cells, rows or tables that should not be so."""
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.deserialize(random.choice(histories()))
-        tables = [
-            name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        ]
-        for _ in range(random.randint(1, 5)):
-            _damage(connection, random.choice(tables), random)
-        connection.commit()
-        return connection.serialize()
-    finally:
-        connection.close()
-
-
-def _damage(connection: sqlite3.Connection, table: str, random: Random) -> None:
-    columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
-    if not columns:
-        return
-    column = random.choice(columns)
-    somewhere = (
-        f"{columns[0]} IN (SELECT {columns[0]} FROM {table} ORDER BY 1 LIMIT 1 OFFSET {random.randint(0, 5)})"
-    )
-    choice = random.random()
-    try:
-        if choice < 0.7:
-            where = f" WHERE {somewhere}" if random.random() < 0.7 else ""
-            connection.execute(f"UPDATE OR IGNORE {table} SET {column} = ?{where}", [random.choice(CELLS)])
-        elif choice < 0.85:
-            connection.execute(
-                f"DELETE FROM {table}" + (f" WHERE {somewhere}" if random.random() < 0.5 else "")
-            )
-        elif choice < 0.9:
-            connection.execute(f"DROP TABLE {table}")
-        elif choice < 0.95:
-            connection.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
-        else:
-            connection.execute(f"PRAGMA user_version = {random.choice((0, 1, 2, 99, -1))}")
-    except (sqlite3.Error, OverflowError):
-        # A constraint holds: this damage cannot be done.
-        return
+    """A whole Parquet file with columns that should not be so."""
+    name = random.choice([name for name in history_files() if name.endswith(".parquet")])
+    with TemporaryDirectory() as directory, open_engine(Path(directory)) as engine:
+        path, made = Path(directory, "old.parquet"), Path(directory, "new.parquet")
+        path.write_bytes(history_files()[name])
+        described = engine.rows(f"DESCRIBE SELECT * FROM {parquet([path])}")
+        column, kind = random.choice([row[:2] for row in described])
+        value = random.choice(SQL_VALUES)
+        cast = f"TRY_CAST({value} AS {kind})" if random.random() < 0.7 else value
+        change = f'REPLACE ({cast} AS "{column}")' if random.random() < 0.85 else f'EXCLUDE ("{column}")'
+        with suppress(duckdb.Error):
+            engine.write(f"SELECT * {change} FROM {parquet([path])}", made)
+        return name.encode() + b"\0" + (made if made.exists() else path).read_bytes()

@@ -33,7 +33,7 @@ def the_page_asks_for_a_password(machine: Machine) -> None:
     locked = {"gpumon_package": str(CHECKOUT), "gpumon_htpasswd": "/etc/nginx/lab.users"}
     assert play(machine, **locked)["monitor"] > 0
     assert set(play(machine, **locked).values()) == {0}, "twice changes nothing"
-    status = "curl -sS -o /dev/null -w '%{http_code} ' -H 'Host: gpu-monitor.lab.example' http://127.0.0.1"
+    status = "curl -sS -o /dev/null -w '%{http_code} ' -H 'Host: gpu-monitor.test' http://127.0.0.1"
     tried = [
         f"{status}/{file}{user}"
         for file in ("", "gpus.json")
@@ -52,7 +52,7 @@ def test_from_a_checkout_with_the_defaults_cron_and_caddy(machine: Machine) -> N
         "ok",
         "ok",
     ]
-    assert "gpu01.lab.example" in sandbox.sh("curl -sS -H 'Host: gpu-monitor.lab.example' http://127.0.0.1/")
+    assert "gpu01.lab.example" in sandbox.sh("curl -sS -H 'Host: gpu-monitor.test' http://127.0.0.1/")
     the_page_asks_for_a_password(machine)
     # Cron instead: one of the two does it, never both. And another web server.
     sandbox.sh(
@@ -61,7 +61,7 @@ def test_from_a_checkout_with_the_defaults_cron_and_caddy(machine: Machine) -> N
     play(machine, gpumon_package=str(CHECKOUT), gpumon_schedule="cron", gpumon_web="caddy")
     assert sandbox.path("/etc/cron.d/gpumon-static").exists()
     assert "gpumon-static" not in sandbox.sh("systemctl list-timers --no-pager --all")
-    assert "gpu01.lab.example" in sandbox.sh("curl -sS -H 'Host: gpu-monitor.lab.example' http://127.0.0.1/")
+    assert "gpu01.lab.example" in sandbox.sh("curl -sS -H 'Host: gpu-monitor.test' http://127.0.0.1/")
     sandbox.sh("rm /etc/nginx/conf.d/gpu-monitor.conf")
     play(machine, gpumon_state="absent", gpumon_purge=True, gpumon_web="caddy")
     for gone in ("/etc/cron.d/gpumon-static", "/etc/gpumon-static", "/opt/gpumon-static", "/var/lib/gpumon-static",

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.sshd import GpuHosts
-from tests.torture import blows, surroundings
+from tests.torture import blows, history, merging, surroundings
 from tests.torture.hostile import hostile_hosts
 from tests.torture.lab import Result
 from tests.torture.web import pages_under_load
@@ -19,6 +19,12 @@ KINDS = (
     (blows.kills, 1000),
     (blows.signals, 200),
     (blows.crowds, 20),
+    (merging.merges, 200),
+    (history.conversions, 200),
+    (history.full_merges, 40),
+    (history.readers, 1000),
+    (history.collectors, 200),
+    (history.years, history.FIVE_YEARS),
     (surroundings.full_disks, 40),
     (surroundings.read_only_disks, 1),
     (surroundings.clocks, 1),

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from gpumon_static.errors import GpumonError
 from gpumon_static.store import snapshot
+from gpumon_static.store.history.reader import Period, Reader, ask
 from tests.test_fetch_ssh import xml
 
 PROGRAM = [sys.executable, "-m", "gpumon_static"]
@@ -46,7 +44,7 @@ class Lab:
         self.config = directory / "config.ini"
         self.site = directory / "site"
         self.csv = directory / "data" / "load_data.csv"
-        self.history = directory / "data" / "history.db"
+        self.history = directory / "data" / "history"
         programs = directory / "bin"
         programs.mkdir(parents=True)
         (directory / "smi.xml").write_text(xml("torture"))
@@ -81,7 +79,7 @@ class Lab:
     def damage(self) -> str | None:
         try:
             return first(self._csv_damage, self._history_damage, self._page_damage)
-        except (GpumonError, sqlite3.Error, EOFError, OSError) as error:
+        except (GpumonError, EOFError, OSError) as error:
             return f"{type(error).__name__}: {error}"
 
     def _csv_damage(self) -> str | None:
@@ -91,30 +89,14 @@ class Lab:
         return None if found == self.hosts else f"load_data.csv has the hosts {found}"
 
     def _history_damage(self) -> str | None:
-        """Looked for in a copy: to look is to write, and there may be no room for it."""
-        if not self.history.exists():
+        """A file that cannot be read, a reading that is there twice, or more seconds than have passed."""
+        if not self.history.is_dir():
             return None
-        with TemporaryDirectory() as aside:
-            for file in self.history.parent.glob("history.db*"):
-                shutil.copy(file, aside)
-            return self._damage_of(Path(aside) / self.history.name)
-
-    def _damage_of(self, history: Path) -> str | None:
-        connection = sqlite3.connect(history)
-        try:
-            (state,) = connection.execute("PRAGMA integrity_check").fetchone()
-            if state != "ok":
-                return f"history.db: {state}"
-            if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                return None
-            counted = connection.execute(
-                "SELECT g.key, sum(free_s + busy_s + held_s + unknown_s + down_s), l.counted_to - g.first_at"
-                " FROM gpu_hours AS h JOIN gpus AS g ON g.id = h.gpu JOIN latest AS l ON l.gpu = g.id GROUP BY g.id"
-            )
-            doubled = [gpu for gpu, seconds, most in counted if seconds > most]
-            return f"counted twice: {doubled}" if doubled else None
-        finally:
-            connection.close()
+        lines: list[str] = []
+        doubled, overlong = ask(self.history, _doubled, lines.append)
+        if lines:
+            return "; ".join(lines)
+        return f"counted twice: {doubled} readings, {overlong} hosts" if doubled or overlong else None
 
     def _page_damage(self) -> str | None:
         page = self.site / "index.html"
@@ -149,6 +131,19 @@ class Lab:
     def _pages_differ(self) -> str | None:
         packed = gzip.decompress((self.site / "index.html.gz").read_bytes())
         return None if packed == (self.site / "index.html").read_bytes() else "the packed page is another one"
+
+
+def _doubled(reader: Reader) -> tuple[int, int]:
+    """Readings of a host that are there twice; hosts with more seconds than there are in their time."""
+    readings = f"({reader.rows(Period(0, 4_000_000_000))}) WHERE level = 3"
+    doubled: int = reader.engine.value(
+        f"SELECT count(*) - count(DISTINCT (host, fetched_at)) FROM {readings}"
+    )
+    per_host = (
+        f"SELECT sum(seconds) > epoch(max(fetched_at) - min(fetched_at)) + 450 AS is_more FROM {readings}"
+    )
+    overlong: int = reader.engine.value(f"SELECT count(*) FILTER (is_more) FROM ({per_host} GROUP BY host)")
+    return doubled, overlong
 
 
 def first(*checks: Callable[[], str | None]) -> str | None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gpumon_static.store.history.reader import Period, Reader, ask
 from tests.torture.lab import Lab, Result, first
 
 PAGE_KB = 4
-TRAILS = ("", "-wal", "-shm")
 
 
 @contextmanager
@@ -37,12 +36,12 @@ def full_disks(directory: Path, times: int) -> Result:
     for place, words in ((lab.csv.parent, ("fetch",)), (lab.site, ("render",))):
         shutil.rmtree(good, ignore_errors=True)
         shutil.copytree(place, good)
-        used_kb = sum(-(-file.stat().st_size // 4096) * PAGE_KB for file in good.iterdir()) + 16
+        files = [file for file in good.rglob("*") if file.is_file()]
+        used_kb = sum(-(-file.stat().st_size // 4096) * PAGE_KB for file in files) + 16
         steps = max(1, used_kb // PAGE_KB // times)
         for more in range(0, used_kb, steps * PAGE_KB):
             with small_disk(place, used_kb + more):
-                for file in good.iterdir():
-                    shutil.copy2(file, place)
+                shutil.copytree(good, place, dirs_exist_ok=True)
                 result.note(_on_a_full_disk(lab, words, good, place, more))
     result.note(lab.goes_on())
     return result
@@ -59,12 +58,12 @@ def _on_a_full_disk(lab: Lab, words: tuple[str, ...], good: Path, place: Path, m
 
 
 def _changed(before: Path, after: Path) -> list[str]:
-    """Of the history only what it says counts: its log may have been folded into it."""
+    """Of the history only what it says counts: a run may have been added, or an hour closed."""
     names = {f.name for f in (*before.iterdir(), *after.iterdir())} - {"fetch.lock", "events.json"}
     return sorted(
         name
         for name in names
-        if not name.startswith("history.db")
+        if not name.startswith("history")
         and (
             not (after / name).exists()
             or not (before / name).exists()
@@ -121,12 +120,15 @@ def clocks(directory: Path, _times: int) -> Result:
 
 def _history(path: Path) -> dict[str, int]:
     """Seconds that are counted, by hour."""
-    connection = sqlite3.connect(path)
-    try:
-        query = "SELECT hour, sum(free_s + busy_s + held_s + unknown_s + down_s) FROM gpu_hours GROUP BY hour"
-        return {str(hour): seconds for hour, seconds in connection.execute(query)}
-    finally:
-        connection.close()
+    return ask(path, _seconds)
+
+
+def _seconds(reader: Reader) -> dict[str, int]:
+    rows = reader.rows(Period(0, 40_000_000_000))
+    query = (
+        f"SELECT epoch(fetched_at)::BIGINT // 3600, sum(seconds) FROM ({rows}) WHERE level >= 2 GROUP BY 1"
+    )
+    return {str(hour): seconds for hour, seconds in reader.engine.rows(query)}
 
 
 def _lost(before: dict[str, int], after: dict[str, int]) -> str | None:

@@ -1,1 +1,0 @@
-UPDATE latest SET counted_to = x'ff00';

@@ -1,1 +1,0 @@
-UPDATE crews SET members = 'x' || id;

@@ -1,1 +1,0 @@
-UPDATE pool_hours SET memory_sum = 'x';

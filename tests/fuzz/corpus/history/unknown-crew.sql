@@ -1,1 +1,0 @@
-UPDATE latest SET crew = 99, known_crew = 99;

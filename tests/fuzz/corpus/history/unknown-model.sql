@@ -1,1 +1,0 @@
-UPDATE gpus SET model = 99;
