@@ -43,7 +43,9 @@ RAM = Range(0, 2**34, "RAM", "MiB")
 SWAP = RAM._replace(word="swap")
 DISK = Range(0, 2**44, "disk", "MiB")
 INDEX = Range(0, 1023, "index")
+CLOCK = Range(0, 10_000, "clock", "MHz")
 PCIE = Range(1, 15, "PCIe generation")
+LANES = Range(1, 64, "PCIe lanes")
 PID = Range(1, 2**32 - 1, "PID")
 
 _UNITS = {"%": "percent", "°C": "degrees Celsius", "W": "watts", "s": "seconds"}

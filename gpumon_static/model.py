@@ -14,8 +14,10 @@ from enum import StrEnum
 
 from gpumon_static.facts import (
     CENTURY_S,
+    CLOCK,
     DISK,
     INDEX,
+    LANES,
     LOAD,
     MEMORY,
     PCIE,
@@ -309,9 +311,7 @@ class Gpu(_Record):
     temperature_limit_c: float | None = fact(
         None, "temperature at which it slows down", TEMPERATURE, csv=("gpu_temperature_limit_c", 68)
     )
-    clock_sm_mhz: float | None = fact(
-        None, "clock of its processors", Range(0, 10_000, "clock", "MHz"), csv=("gpu_clock_sm_mhz", 73)
-    )
+    clock_sm_mhz: float | None = fact(None, "clock of its processors", CLOCK, csv=("gpu_clock_sm_mhz", 73))
     performance_state: str | None = fact(
         None,
         "NVIDIA's performance state, from `P0`, the fastest, to `P15`",
@@ -330,6 +330,16 @@ class Gpu(_Record):
     serial: str | None = fact(
         None, "serial number of the board", longest=48, csv=("gpu_serial", 77), only_names=True
     )
+    clock_sm_max_mhz: float | None = fact(
+        None, "highest clock of its processors", CLOCK, csv=("gpu_clock_sm_max_mhz", 78)
+    )
+    pcie_width: int | None = fact(
+        None, "lanes of PCIe that its link has now", LANES, csv=("gpu_pcie_width", 79)
+    )
+    pcie_width_max: int | None = fact(
+        None, "lanes that card and host are capable of", LANES, csv=("gpu_pcie_width_max", 80)
+    )
+    vbios: str | None = fact(None, "version of its VBIOS", longest=32, csv=("gpu_vbios", 81))
 
     @property
     def all_processes(self) -> tuple[Process, ...]:

@@ -2,13 +2,14 @@
 
 Where each fact comes from:
 
-    drm/cardN/device       the PCI device: vendor, device, revision, uevent, current_link_width, max_link_width,
+    drm/cardN/device       the PCI device: vendor, device, revision, uevent, current_link_width and _speed, max_link_*,
                            power/runtime_status are of the PCI core (Documentation/ABI/testing/sysfs-bus-pci)
     gpu_busy_percent       Documentation/gpu/amdgpu/thermal.rst: percent, one number
-    mem_info_vram_*, _gtt_*, unique_id, product_name    driver-misc.rst: bytes; 16 hex digits; text of the FRU
+    mem_info_vram_*, _gtt_*, unique_id    driver-misc.rst: bytes; 16 hex digits
+    product_name, serial_number, vbios_version    driver-misc.rst: text of the FRU and of the card's own ROM
     hwmon/hwmonN           thermal.rst: temp1 edge, temp2 junction, temp3 memory in m°C, with _crit; power1_average
                            or power1_input and power1_cap in µW; fan1_input in rpm; pwm1 of pwm1_max, 255;
-                           in1_label is `vddnb`, of APUs only (pm/amdgpu_pm.c)
+                           freq1_input is the clock of the shaders in Hz; in1_label is `vddnb`, of APUs only (pm/amdgpu_pm.c)
     ras/umc_err_count      ras.rst, amdgpu_ras.c: `ue: N`, `ce: N`, and in newer kernels `de: N`
     kfd/kfd/topology       amdkfd/kfd_topology.c: gpu_id is 0 for a CPU; location_id is bus << 8 | device << 3 |
                            function; the nodes of partitions have their number in bits 28 to 31, or, in kernels
@@ -56,6 +57,10 @@ class Card:
             "mem_info_gtt_total": str(1007 * GIB),
             "current_link_width": "16",
             "max_link_width": "16",
+            "current_link_speed": "32.0 GT/s PCIe",
+            "max_link_speed": "32.0 GT/s PCIe",
+            "vbios_version": "113-M3000100-102",
+            "serial_number": f"69230500{self.number:04}",
             "power/runtime_status": "active",
             "hwmon/hwmon7/name": "amdgpu",
             # MI300X has no edge: temp1 is not there.
@@ -63,6 +68,7 @@ class Card:
             "hwmon/hwmon7/temp2_crit": "100000",
             "hwmon/hwmon7/temp3_input": "36000",
             "hwmon/hwmon7/temp3_crit": "105000",
+            "hwmon/hwmon7/freq1_input": "132000000",
             "hwmon/hwmon7/power1_input": "133000000",
             "hwmon/hwmon7/power1_cap": "750000000",
             "ras/umc_err_count": "ue: 0\nce: 0\nde: 0",

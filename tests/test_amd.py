@@ -80,6 +80,8 @@ def test_cards_and_their_owners_come_through_in_every_shell(shell: list[str], tm
         None,
     )
     assert first.temperature_limit_c == 100, "of the junction, which is the one that is read"
+    assert (first.clock_sm_mhz, first.serial, first.vbios) == (132, "692305000001", "113-M3000100-102")
+    assert (first.pcie_generation, first.pcie_generation_max, first.pcie_width) == (5, 5, 16)
     (process,) = first.processes
     owner = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     assert (process.pid, process.user, process.type) == (os.getpid(), owner, "C")
@@ -153,10 +155,12 @@ def test_a_card_that_sleeps_is_not_woken_and_is_free(tmp_path: Path) -> None:
 def test_missing_and_damaged_files_are_unknown(tmp_path: Path) -> None:
     nothing = dict.fromkeys(["gpu_busy_percent", "mem_info_vram_used", "hwmon/hwmon7/power1_average"])
     damaged = {"hwmon/hwmon7/temp1_input": "N/A", "hwmon/hwmon7/pwm1_max": "0", "current_link_width": "?"}
+    damaged["current_link_speed"] = "Unknown"
     files: dict[str, str | None] = dict(radeon().files) | nothing | damaged
     (gpu,) = read(tmp_path, Card(1, "0000:03:00.0", "0x744c", "0xc8", files, (5,))).gpus
     assert (gpu.utilization, gpu.memory_used_mib, gpu.power_w, gpu.temperature_c) == (None, None, None, None)
     assert (gpu.memory_total_mib, gpu.faults) == (24 * 1024, ())
+    assert (gpu.pcie_width, gpu.pcie_generation) == (None, None)
 
 
 def test_a_kernel_without_a_list_of_processes_is_not_one_without_processes(tmp_path: Path) -> None:

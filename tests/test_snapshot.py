@@ -98,13 +98,14 @@ def test_new_columns_come_after_those_of_older_files(tmp_path: Path) -> None:
     snapshot.write(tmp_path / "x.csv", [reading("a", [gpu()])])
     header = (tmp_path / "x.csv").read_text().splitlines()[0].split(",")
     assert header[len(CONTRACT) : len(CONTRACT) + 3] == ["uid", "process_state", "gpu_bus_id"]
-    assert header[-34:] == [
+    assert header[-38:] == [
         "gpu_faults", "command_line", "cpu_utilization", "swap_used_mib", "swap_total_mib", "uptime_s", "disks",
         "note", "gpu_vendor", "gpu_device", "gpu_memory_shared", "gpu_utilization_sticks", "compute_units",
         "slurm_node", "slurm_state", "slurm_reason", "slurm_takes_jobs", "slurm_kind", "slurm_allocated",
         "slurm_job", "slurm_job_name", "slurm_user", "slurm_started_at", "slurm_ends_at",
         "gpu_temperature_limit_c", "probe_version", "clock_offset_s", "slurm_partition", "slurm_account",
         "gpu_clock_sm_mhz", "gpu_performance_state", "gpu_pcie_generation", "gpu_pcie_generation_max", "gpu_serial",
+        "gpu_clock_sm_max_mhz", "gpu_pcie_width", "gpu_pcie_width_max", "gpu_vbios",
     ]  # fmt: skip
 
 

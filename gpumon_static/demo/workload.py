@@ -20,7 +20,8 @@ DRIVER_FAILURE = (
 _PROCESSES_PER_GPU = 8
 _MOST_SLOTS = 128
 _DRIVER_MIB = 4.0
-IDLE_MHZ, PCIE_GENERATION = 210, 4
+IDLE_MHZ, PCIE_GENERATION, PCIE_LANES = 210, 4, 16
+VBIOS = "92.00.25.00.08"
 CPU_TICKS = 25
 """Of each core, between two readings of /proc/stat: a quarter of a second."""
 
@@ -142,6 +143,10 @@ def _board(gpu: DemoGpu, *, is_used: bool) -> dict[str, Any]:
         "performance_state": "P8" if not is_used else "P2" if model.has_fan else "P0",
         "pcie_generation": PCIE_GENERATION if is_used else 1,
         "pcie_generation_max": PCIE_GENERATION,
+        "clock_sm_max_mhz": float(model.clock_mhz),
+        "pcie_width": PCIE_LANES,
+        "pcie_width_max": PCIE_LANES,
+        "vbios": VBIOS,
         "serial": None if model.has_fan else f"165{int(gpu.uuid[4:12], 16):010}",
     }
 

@@ -91,11 +91,8 @@ def _gpu(host: DemoHost, demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
             "memory_temp": NA,
         },
         **_power(host, gpu, power_state),
-        "clocks": _clocks(gpu),
-        "max_clocks": {
-            "graphics_clock": f"{demo.model.clock_mhz} MHz",
-            "sm_clock": f"{demo.model.clock_mhz} MHz",
-        },
+        "clocks": _clocks(gpu.clock_sm_mhz),
+        "max_clocks": _clocks(gpu.clock_sm_max_mhz),
         "processes": {"process_info": _processes(gpu)},
         "accounted_processes": {},
     }
@@ -118,7 +115,7 @@ def _identity(host: DemoHost, demo: DemoGpu, gpu: Gpu) -> dict[str, Value]:
         "serial": gpu.serial or NA,
         "uuid": demo.uuid,
         "minor_number": str(demo.index),
-        "vbios_version": "92.00.25.00.08",
+        "vbios_version": gpu.vbios or NA,
         "gpu_virtualization_mode": {"virtualization_mode": "None", "host_vgpu_mode": NA},
         **({"gpu_recovery_action": "None"} if _driver(host) >= (570,) else {}),
     }
@@ -152,7 +149,10 @@ def _pci(gpu: Gpu) -> Value:
         "pci_bus_id": gpu.bus_id or NA,
         "pci_gpu_link_info": {
             "pcie_gen": generations,
-            "link_widths": {"max_link_width": "16x", "current_link_width": "16x"},
+            "link_widths": {
+                "max_link_width": f"{gpu.pcie_width_max}x",
+                "current_link_width": f"{gpu.pcie_width}x",
+            },
         },
         "replay_counter": "0",
     }
@@ -242,8 +242,8 @@ def _power(host: DemoHost, gpu: Gpu, power_state: str) -> dict[str, Value]:
     }
 
 
-def _clocks(gpu: Gpu) -> Value:
-    clock = _with_unit(gpu.clock_sm_mhz, "MHz")
+def _clocks(mhz: float | None) -> Value:
+    clock = _with_unit(mhz, "MHz")
     return {"graphics_clock": clock, "sm_clock": clock}
 
 

@@ -27,6 +27,8 @@ N = TypeVar("N", int, float)
 _SLOT = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})\.[0-7]")
 _ID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,4})")
 _UNIQUE = re.compile(r"(?!0+$)[0-9a-fA-F]{1,32}")
+PCIE_GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+"""By the speed of a lane in GT/s."""
 
 Slot = tuple[int, int, int]
 """Domain, bus and device. Not the function: in partitions the kernel has put the partition's number there."""
@@ -140,6 +142,13 @@ def _gpu(index: int, card: Files, nodes: list[Node], holders: _Holders, tree: Tr
         device=own if own != str(index) else None,
         memory_shared=is_apu,
         utilization_sticks=is_apu or any(node.gfx >= RDNA4 for node in nodes),
+        clock_sm_mhz=_megahertz(card.get("freq1_input")),
+        pcie_generation=_generation(card.get("current_link_speed")),
+        pcie_generation_max=_generation(card.get("max_link_speed")),
+        pcie_width=whole(card.get("current_link_width")),
+        pcie_width_max=whole(card.get("max_link_width")),
+        serial=known(card.get("serial_number")),
+        vbios=known(card.get("vbios_version")),
     )
     return replace(gpu, faults=diagnosis.diagnose(card, gpu))
 
@@ -194,6 +203,17 @@ def _watts(text: str | None) -> float | None:
     """thermal.rst: microwatts."""
     value = number(text)
     return round(value / 1e6, 2) if value is not None else None
+
+
+def _megahertz(text: str | None) -> float | None:
+    """thermal.rst: freq1 is the clock of the shaders, in hertz."""
+    value = number(text)
+    return round(value / 1e6, 1) if value is not None else None
+
+
+def _generation(text: str | None) -> int | None:
+    """The PCI core's `16.0 GT/s PCIe`; each generation has a speed of its own."""
+    return PCIE_GENERATIONS.get(number((text or "").partition("GT/s")[0].strip()) or 0)
 
 
 def _name(card: Files, tree: Tree) -> str | None:

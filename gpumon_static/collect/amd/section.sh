@@ -57,7 +57,8 @@ count=0
     read -r maker <$card/device/vendor && [ "$maker" = 0x1002 ] || continue
     [ "$((count += 1))" -le 128 ] || break
     for name in vendor device revision unique_id product_name mem_info_vram_used mem_info_vram_total \
-      mem_info_gtt_used mem_info_gtt_total current_link_width max_link_width power/runtime_status; do
+      mem_info_gtt_used mem_info_gtt_total current_link_width max_link_width \
+      current_link_speed max_link_speed vbios_version serial_number power/runtime_status; do
       echo $card/device/$name
     done
     power=
@@ -65,7 +66,7 @@ count=0
     [ "$power" = suspended ] && continue
     echo $card/device/gpu_busy_percent
     for name in name temp1_input temp1_crit temp2_input temp2_crit temp3_input temp3_crit power1_average \
-      power1_input power1_cap fan1_input fan1_max pwm1 pwm1_max in1_label; do
+      power1_input power1_cap fan1_input fan1_max pwm1 pwm1_max in1_label freq1_input; do
       echo $card/device/hwmon/hwmon*/$name
     done
     echo $card/device/ras/*_err_count

@@ -55,7 +55,7 @@ POWER_LIMIT = (
     "power_readings/power_limit",
 )
 PROCESSES = ("processes", "compute_processes")
-LINK = "pci/pci_gpu_link_info/pcie_gen"
+GENERATION, WIDTH = "pci/pci_gpu_link_info/pcie_gen", "pci/pci_gpu_link_info/link_widths"
 _PERFORMANCE_STATE = re.compile(r"P\d{1,2}", re.ASCII)
 
 
@@ -152,9 +152,13 @@ def _gpu(place: int, element: Element) -> Gpu:
         faults=diagnosis.diagnose(gpu),
         clock_sm_mhz=first(gpu, ["clocks/sm_clock"], number),
         performance_state=first(gpu, ["performance_state"], _performance_state),
-        pcie_generation=first(gpu, [f"{LINK}/current_link_gen"], whole),
-        pcie_generation_max=first(gpu, [f"{LINK}/max_link_gen"], whole),
+        pcie_generation=first(gpu, [f"{GENERATION}/current_link_gen"], whole),
+        pcie_generation_max=first(gpu, [f"{GENERATION}/max_link_gen"], whole),
         serial=told(gpu, "serial"),
+        clock_sm_max_mhz=first(gpu, ["max_clocks/sm_clock"], number),
+        pcie_width=first(gpu, [f"{WIDTH}/current_link_width"], whole),
+        pcie_width_max=first(gpu, [f"{WIDTH}/max_link_width"], whole),
+        vbios=told(gpu, "vbios_version"),
     )
 
 
