@@ -147,9 +147,9 @@ def test_gpu_hours_sort_by_each_column(lab: PastLab, open_page: OpenPage) -> Non
     table = page.locator("[data-live=usage]")
     table.get_by_role("button", name="User").click()
     assert names.all_inner_texts() == ["alice", "bob", "carl"]
-    table.get_by_role("button", name="Efficiency").click()
+    table.get_by_role("button", name="GPU active").click()
     assert names.all_inner_texts() == ["alice", "bob", "carl"]
-    table.get_by_role("button", name="Efficiency").click()
+    table.get_by_role("button", name="GPU active").click()
     assert names.all_inner_texts() == ["bob", "alice", "carl"], "what is not known comes last"
     table.get_by_role("button", name="of these idle").click()
     assert names.first.inner_text() == "bob"

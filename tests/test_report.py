@@ -66,7 +66,7 @@ def test_a_report_is_one_file_with_the_verdicts(tmp_path: Path) -> None:
     page = (tmp_path / "supply.html").read_text()
     told = words_of(page)
     assert "Vision & Co: GPU supply" in told
-    assert "H100 80G short: none free most of the time; 2 at once never 2 100 0 0 100 100 0" in told
+    assert "H100 80G short: none free most of the time; 2 at once never 2 100 0 (0) 0 100 100 0" in told
     assert "A100 80G 1.0 GPUs are held idle: reclaim before buying; 2 at once never 2" in told
     assert re.search(r"A100 80G Bob Ross 4\.\d", told)
     assert not re.search(r"<script|<img|<link|https?:|url\(", page)

@@ -244,7 +244,7 @@ def test_an_installed_probe_answers_when_asked_for_slurm(cluster: Cluster, tmp_p
         done = gpumon("fetch", "-c", cluster.config(tmp_path / "b"))
         told = "the probe that is installed there is of an older version, without Slurm: install the new one"
         assert done.stderr == f"Slurm on login1: bad-output: {told}\n"
-        assert [r["slurm_allocated"] for r in cluster.by_gpu(tmp_path / "b").values()] == [""] * 4
+        assert [r["slurm_allocated"] for r in cluster.by_gpu(tmp_path / "b").values()] == ["unknown"] * 4
     finally:
         keys.write_text(before)
 

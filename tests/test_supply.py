@@ -436,6 +436,7 @@ def test_supply_in_a_pipe_is_plain_columns(tmp_path: Path) -> None:
     done = gpumon("history", "supply", "--since", "4d", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines.pop(0).startswith("Supply by model, ")
     assert lines[0].startswith("Model GPUs Busy % Held idle % Known % None free % 2+ on a host %")
     assert lines[1].startswith("H100 80G 2 100.0 0.0 100.0 100.0 0.0")
     assert lines[1].endswith("short: none free most of the time; 2 at once never")
