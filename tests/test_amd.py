@@ -21,9 +21,9 @@ from gpumon_static.states import State
 from gpumon_static.survey.state import gpu_state
 from tests.amd_tree import APU, GIB, IDS, Card, build, radeon, write
 from tests.command import gpumon, rows
+from tests.nvidia_xml import xml
 from tests.ssh_lab import Sshd, root_only, sshd
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"]]

@@ -30,8 +30,8 @@ from gpumon_static.model import Status
 from tests import ssh_lab
 from tests.builders import gpu, host_config, reading
 from tests.command import PROGRAM, gpumon
+from tests.nvidia_xml import xml
 from tests.sshd import GpuHosts, keygen
-from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -37,8 +37,8 @@ from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal import free
 from tests.builders import NOW, config, gpu, host_config, process, reading, slices
 from tests.command import gpumon, rows
+from tests.nvidia_xml import xml
 from tests.sshd import GpuHosts, keygen
-from tests.test_fetch_ssh import xml
 
 PACKAGE = Path(__file__).parents[1] / "gpumon_static"
 EVIL = "evil3141"

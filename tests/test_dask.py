@@ -27,11 +27,12 @@ from tests import slurm_texts, ssh_lab
 from tests.builders import host_config
 from tests.command import PROGRAM, gpumon, rows
 from tests.dask_lab import DASK, DaskLab
-from tests.ssh_lab import root_only, wait_for
+from tests.engines_lab import TROUBLE
+from tests.nvidia_xml import xml
+from tests.processes import processes_with
+from tests.ssh_lab import root_only
 from tests.sshd import GpuHosts, free_port
-from tests.test_engines import TROUBLE
-from tests.test_fetch_ssh import xml
-from tests.test_signals import processes_with
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -260,7 +261,7 @@ def test_an_interrupted_fetch_leaves_no_process_behind(
     host = waits(gpu_hosts, tmp_path, mark)
     config = patient(gpu_hosts.config(tmp_path, host, more=engine(lab)))
     with fetching(config, tmp_path / "errors") as fetch:
-        wait_for(lambda: times_started(tmp_path), PATIENCE_S)
+        wait_until(lambda: times_started(tmp_path))
         assert worker_processes(lab)
         fetch.send_signal(number)
         code = fetch.wait(PATIENCE_S)
@@ -269,8 +270,8 @@ def test_an_interrupted_fetch_leaves_no_process_behind(
         told = (tmp_path / "errors").read_text()
         assert told.splitlines()[-1] == "gpumon-static: interrupted"
         assert "Traceback" not in told
-    wait_for(lambda: not worker_processes(lab), PATIENCE_S)
-    wait_for(lambda: not processes_with(mark), PATIENCE_S)
+    wait_until(lambda: not worker_processes(lab))
+    wait_until(lambda: not processes_with(mark))
     assert not (tmp_path / "data/load_data.csv").exists()
 
 
@@ -284,14 +285,14 @@ def test_what_a_killed_worker_had_is_read_by_another(gpu_hosts: GpuHosts, tmp_pa
         more = engine(lab, deadline=120) + on_worker("a", at_a)
         config = patient(gpu_hosts.config(tmp_path, *anywhere, at_a, more=more))
         with fetching(config, tmp_path / "errors") as fetch:
-            wait_for(lambda: times_started(tmp_path) >= 4, PATIENCE_S)
+            wait_until(lambda: times_started(tmp_path) >= 4)
             before = times_started(tmp_path)
             lab.workers["a"].kill()
             lab.worker("new", "a")
             (tmp_path / "go").touch()
             assert fetch.wait(130) == 0
         assert statuses(tmp_path) == dict.fromkeys([*anywhere, at_a], "ok"), (tmp_path / "errors").read_text()
-        wait_for(lambda: not worker_processes(lab), PATIENCE_S)
+        wait_until(lambda: not worker_processes(lab))
     assert times_started(tmp_path) > before, "some were asked again"
 
 
@@ -309,7 +310,7 @@ def test_without_the_scheduler_the_run_ends_with_what_was_read(
         config = patient(gpu_hosts.config(tmp_path, quick, refuses, never, more=more))
         with fetching(config, errors) as fetch:
             # It is in one shard with `quick`, and the only one that is printed.
-            wait_for(lambda: "refused" in errors.read_text() and times_started(tmp_path), PATIENCE_S)
+            wait_until(lambda: "refused" in errors.read_text() and times_started(tmp_path))
             lab.scheduler.send_signal(number)
             code = fetch.wait(PATIENCE_S)
         lab.scheduler.send_signal(signal.SIGCONT)
@@ -319,7 +320,7 @@ def test_without_the_scheduler_the_run_ends_with_what_was_read(
         how = "has gone away" if number == signal.SIGKILL else "does not answer"
         assert errors_of(tmp_path)[never] == f"no worker: the Dask scheduler {lab.address} {how}"
         assert "Traceback" not in told
-        wait_for(lambda: not worker_processes(lab), PATIENCE_S)
+        wait_until(lambda: not worker_processes(lab))
 
 
 def test_without_a_scheduler_the_collector_reads_the_hosts_that_name_no_worker(
@@ -348,7 +349,7 @@ def test_a_scheduler_that_dies_during_a_run_costs_no_reading(
         lab.wait()
         config = patient(gpu_hosts.config(tmp_path, *hosts, more=engine(lab, deadline=100)))
         with fetching(config, errors) as fetch:
-            wait_for(lambda: times_started(tmp_path) >= 12, PATIENCE_S)
+            wait_until(lambda: times_started(tmp_path) >= 12)
             lab.scheduler.send_signal(number)
             (tmp_path / "go").touch()
             assert fetch.wait(110) == 0
@@ -365,7 +366,7 @@ def test_what_a_stopped_worker_had_is_read_by_another(gpu_hosts: GpuHosts, tmp_p
         lab.wait()
         config = patient(gpu_hosts.config(tmp_path, *hosts, more=engine(lab, deadline=100)))
         with fetching(config, errors) as fetch:
-            wait_for(lambda: times_started(tmp_path) >= 12, PATIENCE_S)
+            wait_until(lambda: times_started(tmp_path) >= 12)
             lab.workers["a"].send_signal(signal.SIGSTOP)
             (tmp_path / "go").touch()
             assert fetch.wait(110) == 0
@@ -401,7 +402,7 @@ def test_a_reading_does_not_wait_for_the_rest_of_its_shard(gpu_hosts: GpuHosts, 
         config = patient(gpu_hosts.config(tmp_path, slow, quick, more=engine(lab, deadline=100)))
         with errors.open("w") as file:
             fetch = subprocess.Popen([*PROGRAM, "fetch", "-v", "-c", str(config)], stderr=file)
-        wait_for(lambda: f"{quick}: ok" in errors.read_text(), PATIENCE_S)
+        wait_until(lambda: f"{quick}: ok" in errors.read_text())
         assert slow not in errors.read_text()
         (tmp_path / "go").touch()
         assert fetch.wait(PATIENCE_S) == 0
@@ -670,7 +671,7 @@ def test_threads_are_those_of_fetch_itself(tmp_path: Path, monkeypatch: pytest.M
     """`engine = "threads"`: no process is started, and the readings are the same."""
     from gpumon_static.collect.engines import ask
     from gpumon_static.collect.readers import ReaderFactory
-    from tests.test_engines import NOW
+    from tests.engines_lab import NOW
 
     def refuse(*_: object, **__: object) -> list[HostReading]:
         raise AssertionError("a process was started")

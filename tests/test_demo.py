@@ -8,9 +8,8 @@ import shlex
 import signal
 import socket
 import subprocess
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -38,6 +37,8 @@ from gpumon_static.store import snapshot
 from gpumon_static.store.lock import only_one
 from gpumon_static.survey.state import gpu_state
 from tests.command import PROGRAM, gpumon, rows
+from tests.processes import is_running
+from tests.waiting import wait_until
 
 NOW = datetime(2026, 8, 20, 14, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=3)
@@ -343,21 +344,6 @@ def test_each_refresh_brings_new_data_or_says_why_not(cluster: tuple[DemoCluster
     with only_one(config.paths.data / "fetch.lock", NOW):
         run.refresh(config, lab, Pipelines(fetch, render), lambda: NOW, said.append)
     assert [line.split(" since")[0] for line in said] == ["not refreshed: another fetch is running"]
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_a_program_that_reads_late_gets_all_of_its_input() -> None:

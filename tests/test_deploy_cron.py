@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.nvidia_xml import xml
 from tests.sandbox import Sandbox
-from tests.test_fetch_ssh import xml
+from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -43,13 +43,6 @@ cron
 """
 
 
-def wait_until(true: Callable[[], bool], seconds: float, what: str) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"{what} did not come within {seconds:g} s"
-        time.sleep(0.5)
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="a machine of its own needs root")
 def test_cron_renews_the_page_and_mails_changes_only(wheels: Path) -> None:
     with TemporaryDirectory(prefix="gpumon-cron-") as name:
@@ -65,7 +58,7 @@ def test_cron_renews_the_page_and_mails_changes_only(wheels: Path) -> None:
             sandbox.sh(SETUP.format(wheels=wheels, directory=directory, checkout=CHECKOUT))
             page = sandbox.path("/var/www/gpu-monitor/index.html")
             data = sandbox.path("/var/lib/gpumon-static/data/load_data.csv")
-            wait_until(page.exists, 90, "the page")
+            wait_until(page.exists, "the page")
             assert "GPU-cron" in page.read_text()
             assert mail.read_text() == "", "silence when all is well"
             assert page.stat().st_mode & 0o044 == 0o044, "nginx can read it"
@@ -73,11 +66,9 @@ def test_cron_renews_the_page_and_mails_changes_only(wheels: Path) -> None:
             assert page.stat().st_uid != 0, "it is the monitoring user who wrote it"
             # The driver breaks: one mail. It stays broken: no second one.
             (directory / "nvidia-smi").write_text("echo 'No devices were found'; exit 6")
-            wait_until(lambda: "no-gpus" in data.read_text(), 90, "the next run")
-            wait_until(
-                lambda: "localhost: no-gpus: No devices were found" in mail.read_text(), 15, "the mail"
-            )
+            wait_until(lambda: "no-gpus" in data.read_text(), "the next run")
+            wait_until(lambda: "localhost: no-gpus: No devices were found" in mail.read_text(), "the mail")
             before = data.read_text()
-            wait_until(lambda: data.read_text() != before, 90, "the run after it")
+            wait_until(lambda: data.read_text() != before, "the run after it")
             time.sleep(2)
             assert mail.read_text().count("Subject: ") == 1

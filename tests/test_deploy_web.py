@@ -18,7 +18,7 @@ from gpumon_static.store import snapshot
 from tests.builders import busy_gpu, gpu, reading
 from tests.command import gpumon
 from tests.sandbox import Sandbox
-from tests.test_deploy_cron import wait_until
+from tests.waiting import wait_until
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 
@@ -227,7 +227,7 @@ def test_with_a_password_it_is_for_people_of_the_lab_only(web: Web) -> None:
     web.sandbox.sh(LOCK[web.name])
     login = base64.b64encode(b"lab:secret").decode()
     for place in PLACES:
-        wait_until(lambda place=place: web.get(f"{place}/").status == 401, 10, "the lock")  # type: ignore[misc]
+        wait_until(lambda place=place: web.get(f"{place}/").status == 401, "the lock")  # type: ignore[misc]
         assert web.get(f"{place}/gpus.json").status == 401
         assert web.get(f"{place}/", "Authorization: Basic bGFiOndyb25n").status == 401
         opened = web.get(f"{place}/", f"Authorization: Basic {login}")

@@ -9,7 +9,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,21 +22,9 @@ from gpumon_static.errors import ConfigError
 from gpumon_static.model import HostReading, Status
 from tests.builders import host_config
 from tests.command import gpumon
-from tests.test_fetch_ssh import xml
-
-NOW = datetime(2025, 1, 1, 9, 0, tzinfo=UTC)
-
-# Put before the worker's own code: it meets an answer that our parsers, one day, may not be up to.
-TROUBLE = """
-import os, re, signal, sys
-import gpumon_static.collect.reading as reading
-good = reading.parse
-def parse(host, *others):
-    if host == "bad":
-        {trouble}
-    return good(host, *others)
-reading.parse = parse
-"""
+from tests.engines_lab import NOW, TROUBLE
+from tests.nvidia_xml import xml
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -224,13 +211,6 @@ def test_what_a_hung_worker_has_started_ends_with_it(stand_in: Path, tmp_path: P
     assert time.monotonic() - started < 15
     for pid in (tmp_path / "started").read_text().split():
         wait_until(lambda pid=pid: not Path("/proc", pid).exists())  # type: ignore[misc]
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_without_any_process_to_be_had_the_hosts_are_asked_all_the_same(

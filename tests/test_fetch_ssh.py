@@ -10,8 +10,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,60 +18,11 @@ import pytest
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.config.file import load
 from tests.command import PROGRAM, gpumon, rows
+from tests.nvidia_xml import xml
+from tests.ssh_lab import black_hole, listener
 from tests.sshd import GpuHosts, free_port, keygen
 
 pytestmark = pytest.mark.usefixtures("home")
-
-XML = """<?xml version="1.0" ?>
-<nvidia_smi_log>
-	<driver_version>550.90.07</driver_version>
-	<cuda_version>12.4</cuda_version>
-	<gpu id="00000000:17:00.0">
-		<product_name>NVIDIA A100-SXM4-80GB</product_name>
-		<uuid>GPU-{uuid}</uuid>
-		<fan_speed>N/A</fan_speed>
-		<fb_memory_usage><total>81920 MiB</total><used>{used} MiB</used><free>0 MiB</free></fb_memory_usage>
-		<utilization><gpu_util>{utilization} %</gpu_util></utilization>
-		<temperature><gpu_temp>55 C</gpu_temp></temperature>
-		<gpu_power_readings><power_draw>250.10 W</power_draw><current_power_limit>400.00 W</current_power_limit></gpu_power_readings>
-		<processes>{processes}</processes>
-	</gpu>
-</nvidia_smi_log>
-"""
-PROCESS = """
-			<process_info>
-				<pid>{pid}</pid>
-				<type>C</type>
-				<process_name>/usr/bin/python3</process_name>
-				<used_memory>40960 MiB</used_memory>
-			</process_info>
-"""
-
-
-def xml(uuid: str = "a", utilization: int = 0, used: int = 4, pids: tuple[int, ...] = ()) -> str:
-    processes = "".join(PROCESS.format(pid=pid) for pid in pids)
-    return XML.format(uuid=uuid, utilization=utilization, used=used, processes=processes)
-
-
-@contextmanager
-def listener(address: str, *, backlog: int = 64) -> Iterator[int]:
-    """A port that takes connections and never says a word."""
-    with socket.socket() as sock:
-        sock.bind((address, 0))
-        sock.listen(backlog)
-        yield sock.getsockname()[1]
-
-
-@contextmanager
-def black_hole(address: str) -> Iterator[int]:
-    """A port whose queue is full: a packet that opens a connection gets no answer at all."""
-    with listener(address, backlog=0) as port, ExitStack() as stack:
-        for _ in range(4):
-            sock = stack.enter_context(socket.socket())
-            sock.setblocking(False)
-            sock.connect_ex((address, port))
-        time.sleep(0.1)
-        yield port
 
 
 def test_fetch_writes_what_the_hosts_say(gpu_hosts: GpuHosts, tmp_path: Path) -> None:

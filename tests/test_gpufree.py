@@ -25,8 +25,8 @@ from gpumon_static.store import snapshot
 from gpumon_static.survey.survey import build_survey
 from gpumon_static.terminal.gpufree import _parser
 from tests.builders import NOW, busy_gpu, failed, gpu, process, reading
-from tests.test_offers import load as load_offers
-from tests.test_offers import readings_of
+from tests.offers_lab import load as load_offers
+from tests.offers_lab import readings_of
 
 ISOLATED = [sys.executable, "-I", "-S"]
 """Without site-packages, the environment and the current directory: the standard library only."""

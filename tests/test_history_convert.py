@@ -21,15 +21,12 @@ from gpumon_static.commands.cli import main
 from gpumon_static.store.history import machines
 from gpumon_static.store.history.engine import HistoryError
 from gpumon_static.store.history.moving import copies, merging
-from gpumon_static.store.history.moving.convert import OldNames, convert, convert_if_needed, kept_path
-from gpumon_static.survey.names import short_model
+from gpumon_static.store.history.moving.convert import convert, convert_if_needed, kept_path
 from tests import old_history
 from tests.builders import gpu, reading
 from tests.history_lab import DAY, HistoryLab, moment
+from tests.old_history import NAMING, lab_of
 
-GROUPS = {"a1": "vision", "a2": "vision", "b1": "language"}
-HOSTS = ("a1", "a2", "b1", "c1", "door")
-NAMING = OldNames(GROUPS, short_model)
 CLOSE = 0.001
 
 
@@ -44,10 +41,6 @@ def converted(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("new")
     convert(database, data / "history", NAMING)
     return data
-
-
-def lab_of(data: Path) -> HistoryLab:
-    return HistoryLab(data, *HOSTS, groups=GROUPS)
 
 
 def last_run(database: Path) -> int:
@@ -231,7 +224,8 @@ def test_a_newer_database_is_left(database: Path, tmp_path: Path) -> None:
 CONVERTING = """
 import sys
 from pathlib import Path
-from tests.test_history_convert import NAMING, lab_of, moment
+from tests.history_lab import moment
+from tests.old_history import NAMING, lab_of
 from gpumon_static.store.history.moving.convert import convert_if_needed
 print("begins", flush=True)
 convert_if_needed(lab_of(Path(sys.argv[1])).config, moment(int(sys.argv[2])), print, NAMING)

@@ -14,8 +14,8 @@ from gpumon_static.commands.init import Wishes, config_text, crontab_line, nginx
 from gpumon_static.config import file as config_file
 from gpumon_static.config import settings
 from tests.command import PROGRAM, gpumon
+from tests.nvidia_xml import xml
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 

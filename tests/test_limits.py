@@ -19,8 +19,8 @@ from gpumon_static.errors import HostError
 from gpumon_static.model import HostReading, Status
 from tests.builders import host_config
 from tests.command import PROGRAM, rows
+from tests.nvidia_xml import xml
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 HOSTS = 60

@@ -15,8 +15,8 @@ from gpumon_static.model import Status
 from tests import ssh_lab
 from tests.builders import host_config
 from tests.command import gpumon
+from tests.nvidia_xml import xml
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -26,6 +26,7 @@ from gpumon_static.survey.changes import MOST_EVENTS, note_changes
 from gpumon_static.survey.news import tell
 from tests.builders import READ_AT, busy_gpu, config, failed, gpu, host_config, reading
 from tests.command import PROGRAM, gpumon
+from tests.notify_lab import EXAMPLES
 from tests.sshd import GpuHosts
 
 STEP = timedelta(minutes=5)
@@ -641,13 +642,6 @@ def test_times_are_utc(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "events.json").read_text())
     assert stored["hosts"]["n1"]["read_at"] == "2025-11-14T09:10:00Z"
     assert datetime.fromisoformat(stored["hosts"]["n1"]["read_at"]) == READ_AT
-
-
-EXAMPLES = {
-    "smtp": """sh -c 'printf "To: %s\\nSubject: %s\\n\\n%s\\n" admin@lab.example "$GPUMON_TITLE" "$GPUMON_TEXT" | curl -fsS --crlf smtp://localhost --mail-from gpumon@lab.example --mail-rcpt admin@lab.example -T -'""",
-    "mail": """sh -c 'echo "$GPUMON_TEXT" | mail -s "$GPUMON_TITLE" admin@lab.example'""",
-    "curl": """sh -c 'curl -fsS -H "Title: $GPUMON_TITLE" --data-raw "$GPUMON_TEXT" https://ntfy.lab.example/gpus'""",
-}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

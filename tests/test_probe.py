@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from gpumon_static.collect.trace import Trace
 from gpumon_static.errors import HostError
 from gpumon_static.model import GONE, Disk, Status
 from tests.builders import host_config
+from tests.waiting import wait_until
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"]]
@@ -541,13 +542,6 @@ def test_tags_in_a_process_name_hide_no_other_process(shell: list[str], tmp_path
 def test_nothing_runs_on_after_the_end(shell: list[str], tmp_path: Path) -> None:
     run(shell, tmp_path, "echo", GPUMON_TEST=str(tmp_path))
     wait_until(lambda: not left_behind(f"GPUMON_TEST={tmp_path}"), seconds=5)
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)
 
 
 def test_no_nvidia_smi(tmp_path: Path) -> None:

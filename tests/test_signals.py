@@ -16,38 +16,15 @@ import pytest
 from tests.builders import gpu, reading
 from tests.command import PROGRAM, gpumon
 from tests.history_lab import START, HistoryLab
+from tests.nvidia_xml import xml
+from tests.processes import handles_sigterm, processes_with
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("home")
 
 MOMENTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds after our first line: while importing, connecting, asking, waiting."""
-
-
-def processes_with(word: str) -> set[str]:
-    found = set()
-    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if word.encode() in cmdline.read_bytes() and cmdline.parent.name != str(os.getpid()):
-                found.add(cmdline.parent.name)
-        except OSError:
-            continue
-    return found
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-
-
-def handles_sigterm(pid: int) -> bool:
-    """Python itself does not, so our code runs by then."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
-    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def interrupt(

@@ -14,8 +14,8 @@ from gpumon_static.collect.ssh.target import Target
 from gpumon_static.config import file as config_file
 from gpumon_static.errors import ConfigError, HostError
 from tests.command import gpumon, rows
+from tests.nvidia_xml import xml
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 

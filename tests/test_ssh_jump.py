@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.command import gpumon, rows
+from tests.nvidia_xml import xml
 from tests.ssh_lab import Sshd, bastion, network, root_only, sshd
 from tests.sshd import GpuHosts, free_port, keygen
-from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -19,9 +19,9 @@ from gpumon_static.config.file import load
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 from tests.command import gpumon, rows
+from tests.nvidia_xml import xml
 from tests.ssh_lab import root_only, sshd
 from tests.sshd import GpuHosts, keygen
-from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 

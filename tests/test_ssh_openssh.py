@@ -20,8 +20,9 @@ from gpumon_static.config import file as config_file
 from gpumon_static.model import HostReading
 from tests.builders import host_config
 from tests.command import gpumon, rows
+from tests.nvidia_xml import xml
+from tests.ssh_lab import black_hole, listener
 from tests.sshd import GpuHosts, free_port, keygen
-from tests.test_fetch_ssh import black_hole, listener, xml
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -18,9 +18,9 @@ from gpumon_static.config.budget import budget_warning
 from tests.builders import config as config_of
 from tests.builders import host_config
 from tests.command import gpumon, rows
+from tests.nvidia_xml import xml
 from tests.ssh_lab import sshd
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
 
 pytestmark = pytest.mark.usefixtures("home")
 
