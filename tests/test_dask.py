@@ -270,8 +270,8 @@ def test_an_interrupted_fetch_leaves_no_process_behind(
         told = (tmp_path / "errors").read_text()
         assert told.splitlines()[-1] == "gpumon-static: interrupted"
         assert "Traceback" not in told
-    wait_until(lambda: not worker_processes(lab))
-    wait_until(lambda: not processes_with(mark))
+    wait_until(lambda: not worker_processes(lab), seconds=PATIENCE_S)
+    wait_until(lambda: not processes_with(mark), seconds=PATIENCE_S)
     assert not (tmp_path / "data/load_data.csv").exists()
 
 
@@ -292,7 +292,7 @@ def test_what_a_killed_worker_had_is_read_by_another(gpu_hosts: GpuHosts, tmp_pa
             (tmp_path / "go").touch()
             assert fetch.wait(130) == 0
         assert statuses(tmp_path) == dict.fromkeys([*anywhere, at_a], "ok"), (tmp_path / "errors").read_text()
-        wait_until(lambda: not worker_processes(lab))
+        wait_until(lambda: not worker_processes(lab), seconds=PATIENCE_S)
     assert times_started(tmp_path) > before, "some were asked again"
 
 
@@ -320,7 +320,7 @@ def test_without_the_scheduler_the_run_ends_with_what_was_read(
         how = "has gone away" if number == signal.SIGKILL else "does not answer"
         assert errors_of(tmp_path)[never] == f"no worker: the Dask scheduler {lab.address} {how}"
         assert "Traceback" not in told
-        wait_until(lambda: not worker_processes(lab))
+        wait_until(lambda: not worker_processes(lab), seconds=PATIENCE_S)
 
 
 def test_without_a_scheduler_the_collector_reads_the_hosts_that_name_no_worker(
