@@ -29,7 +29,7 @@ BUSY = reading("node1", [busy_gpu()])
 @pytest.fixture
 def lab(tmp_path: Path) -> HistoryLab:
     made = HistoryLab(tmp_path / "data")
-    made.every(START, START + 2 * HOUR, BUSY, step=600)
+    made.every_once(START, START + 2 * HOUR, BUSY, step=600)
     return made
 
 

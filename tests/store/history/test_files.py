@@ -54,8 +54,13 @@ def busy_hours(lab: HistoryLab, since: int = START - DAY) -> float:
 def three_days(lab: HistoryLab, *readings: HostReading) -> None:
     """A closed day, an hour of the day after it, and open runs: three hours of use each, in runs of an hour."""
     lab.config = replace(lab.config, site=replace(lab.config.site, interval=HOUR))
-    for day in range(3):
-        lab.every(START + day * DAY, START + day * DAY + 3 * HOUR, *(readings or (BUSY,)), step=HOUR)
+    seen = readings or (BUSY,)
+
+    def make() -> None:
+        for day in range(3):
+            lab.every(START + day * DAY, START + day * DAY + 3 * HOUR, *seen, step=HOUR)
+
+    lab.made_once(f"three days {seen}", make)
 
 
 # Names
