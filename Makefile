@@ -41,7 +41,7 @@ fuzz: $(VENV)/dev
 bench: $(VENV)/dev debian-packages
 	$(BIN)/python -m bench
 
-# tests/test_packages.py is their short form in `make test`.
+# tests/deployment/test_packages.py is their short form in `make test`.
 packages: $(VENV)/dev debian-packages
 	@sh tests/debian-packages.sh mmdebstrap buildah
 	$(BIN)/pytest -v tests/packages/deb.py tests/packages/container.py tests/packages/playbook.py

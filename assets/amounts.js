@@ -1,4 +1,4 @@
-// Memory in words, in the GB that vendors sell: the rule of gpumon_static/text.py. tests/test_amounts.py holds both to one answer.
+// Memory in words, in the GB that vendors sell: the rule of gpumon_static/text.py. tests/survey/test_amounts.py holds both to one answer.
 //
 // gives: amounts
 (() => {

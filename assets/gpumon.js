@@ -5,7 +5,7 @@
 //   takes: names of members that must be there when it is loaded, or when its functions are called
 //   gives: names of members that it adds
 //
-// The order in which scripts are put into the page follows from that (publish/page/html.py), and tests/test_scripts.py
+// The order in which scripts are put into the page follows from that (publish/page/html.py), and tests/publish/page/test_scripts.py
 // checks that the statements are true. What changes while the page is open is in state.js, and nowhere else on this global.
 //
 // gives: on tell element count byName memory inSlices

@@ -1,4 +1,4 @@
-// Where can I run? The rule of docs/terminal.md, as survey/offers.py has it; tests/test_offers.py holds both to one answer.
+// Where can I run? The rule of docs/terminal.md, as survey/offers.py has it; tests/survey/test_offers.py holds both to one answer.
 //
 // takes: amounts
 // gives: offers

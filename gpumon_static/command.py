@@ -6,7 +6,7 @@
     Command.of("chown", "gpumon:", file).by("root")    (as root) chown gpumon: /my/file
 
 Errors, the next steps of `check` and the page's buttons carry no other type. No text of a host is a word of
-one: it is shown beside it, as what it is. tests/test_command.py sends hostile texts everywhere.
+one: it is shown beside it, as what it is. tests/check/test_command.py sends hostile texts everywhere.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ def sold_gb(total_mib: float) -> float:
     """The GB that a card is sold with: the size on the market that lies between its GiB and its GB.
 
     An A100 of 81920 MiB is sold with 80 (GiB), an L40S of 46068 MiB with 48 (GB, less what ECC takes). What
-    is no size of the market is in GiB. assets/amounts.js has the same rule; tests/test_amounts.py holds both
-    to one answer.
+    is no size of the market is in GiB. assets/amounts.js has the same rule; tests/survey/test_amounts.py
+    holds both to one answer.
     """
     least, most = total_mib / 1024 * (1 - _SLACK), total_mib / GB_IN_MIB * (1 + _SLACK)
     return next((size for size in _SOLD_GB if least <= size <= most), total_mib / 1024)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.ssh_lab import wait_for
 from tests.sshd import free_port
+from tests.waiting import wait_until
 
 DASK = str(Path(sys.executable).with_name("dask"))
 
@@ -68,7 +68,7 @@ class DaskLab:
     def wait(self) -> None:
         """Until all workers are there."""
         for name in self.workers:
-            wait_for(lambda name=name: "Registered to:" in self.log(name), 60)
+            wait_until(lambda name=name: "Registered to:" in self.log(name))
 
     def log(self, name: str) -> str:
         return (self.directory / f"{name}.log").read_text()

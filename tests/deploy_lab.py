@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.nvidia_xml import xml
 from tests.sandbox import Sandbox
 from tests.sshd import keygen
-from tests.test_fetch_ssh import xml
 
 CHECKOUT = Path(__file__).parents[1]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

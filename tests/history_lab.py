@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from gpumon_static.config.settings import Config, HistoryConfig
+from gpumon_static.config.settings import Config, HistoryConfig, PathsConfig
 from gpumon_static.model import HostReading
 from gpumon_static.store import snapshot
 from gpumon_static.store.events import Event
@@ -23,6 +25,10 @@ T = TypeVar("T")
 START = 1763110800
 """14 November 2025, 9:00 UTC: on the hour."""
 INTERVAL, HOUR, DAY = 300, 3600, 86400
+
+
+_made: dict[str, Path] = {}
+_room = TemporaryDirectory(prefix="gpumon-labs-")
 
 
 def moment(at: int) -> datetime:
@@ -54,6 +60,25 @@ class HistoryLab:
         """Runs from `start` up to and including `end`."""
         for at in range(start, end + 1, step):
             self.add(at, *readings)
+
+    def made_once(self, what: str, make: Callable[[], None]) -> None:
+        """The files that `make` records in an empty folder: made once in this process, then copied. A run costs 70 ms of CPU."""
+        data = self.config.paths.data
+        key = f"{what} {replace(self.config, paths=PathsConfig(Path(), Path()))}"
+        if (kept := _made.get(key)) is None:
+            assert not self.config.history_path.exists()
+            make()
+            assert self.lines == []
+            kept = Path(_room.name, str(len(_made)))
+            shutil.copytree(data, kept)
+            _made[key] = kept
+        else:
+            shutil.copytree(kept, data, dirs_exist_ok=True)
+
+    def every_once(self, start: int, end: int, *readings: HostReading, step: int = INTERVAL) -> None:
+        """What `every` gives in an empty folder."""
+        what = f"{start} {end} {readings} {step}"
+        self.made_once(what, lambda: self.every(start, end, *readings, step=step))
 
     def ask(self, question: Callable[[Reader], T]) -> T:
         return ask(self.config.history_path, question, self.lines.append)

@@ -8,6 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from gpumon_static.store.history.moving.convert import OldNames
+from gpumon_static.survey.names import short_model
+from tests.history_lab import HistoryLab
+
 HERE = Path(__file__).parent
 RELEASE = HERE / "releases/0.1.0/data/history.db"
 ADDED = {
@@ -80,3 +84,12 @@ def host_days(path: Path, first: int, end: int) -> dict[str, tuple[int, int]]:
         f" WHERE day >= {first} AND day < {end} GROUP BY name",
     )
     return {host: (up, down) for host, up, down in rows}
+
+
+GROUPS = {"a1": "vision", "a2": "vision", "b1": "language"}
+HOSTS = ("a1", "a2", "b1", "c1", "door")
+NAMING = OldNames(GROUPS, short_model)
+
+
+def lab_of(data: Path) -> HistoryLab:
+    return HistoryLab(data, *HOSTS, groups=GROUPS)

@@ -8,13 +8,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.sshd import SSHD, GpuHosts, free_port
+from tests.waiting import wait_until
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -37,7 +38,7 @@ def sshd(hosts: GpuHosts, directory: Path, rules: str = "", *, inside: Sequence[
     with found.log.open("w") as log:
         process = subprocess.Popen([*inside, SSHD, "-D", "-e", "-f", str(config)], stderr=log)
     try:
-        wait_for(lambda: "Server listening" in found.log.read_text())
+        wait_until(lambda: "Server listening" in found.log.read_text())
         yield found
     finally:
         process.terminate()
@@ -65,7 +66,7 @@ def network() -> Iterator[list[str]]:
     inside = ["nsenter", "--net", "-t", str(holder.pid)]
     try:
         mine = Path("/proc/self/ns/net").readlink()
-        wait_for(lambda: Path(f"/proc/{holder.pid}/ns/net").readlink() != mine)
+        wait_until(lambda: Path(f"/proc/{holder.pid}/ns/net").readlink() != mine)
         subprocess.run([*inside, "ip", "link", "set", "lo", "up"], check=True)
         yield inside
     finally:
@@ -104,8 +105,22 @@ def bastion(hosts: GpuHosts, directory: Path, inside: Sequence[str], rules: str 
                 child.wait()
 
 
-def wait_for(condition: object, seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
+@contextmanager
+def listener(address: str, *, backlog: int = 64) -> Iterator[int]:
+    """A port that takes connections and never says a word."""
+    with socket.socket() as sock:
+        sock.bind((address, 0))
+        sock.listen(backlog)
+        yield sock.getsockname()[1]
+
+
+@contextmanager
+def black_hole(address: str) -> Iterator[int]:
+    """A port whose queue is full: a packet that opens a connection gets no answer at all."""
+    with listener(address, backlog=0) as port, ExitStack() as stack:
+        for _ in range(4):
+            sock = stack.enter_context(socket.socket())
+            sock.setblocking(False)
+            sock.connect_ex((address, port))
+        time.sleep(0.1)
+        yield port

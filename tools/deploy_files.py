@@ -1,6 +1,6 @@
 """Write the files of deploy/ that are made from templates/deploy/: `python -m tools.deploy_files`.
 
-tests/test_deployment.py fails when one is out of step.
+tests/deployment/test_deployment.py fails when one is out of step.
 """
 
 from __future__ import annotations

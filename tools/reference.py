@@ -6,7 +6,7 @@ A page has them between two lines, which name the table:
     <!-- /generated -->
 
 What is between them is replaced; the rest of the page is written by hand. `make docs` runs this, and
-tests/test_docs.py fails when a page is out of step.
+tests/docs/test_docs.py fails when a page is out of step.
 """
 
 from __future__ import annotations

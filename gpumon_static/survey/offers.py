@@ -1,6 +1,6 @@
 """Where can I run? The one rule, applied to gpus.json; docs/terminal.md states it for people.
 
-assets/offers.js is the same rule for the page's picker; tests/test_offers.py holds both to the same answers.
+assets/offers.js is the same rule for the page's picker; tests/survey/test_offers.py holds both to one answer.
 Numbers are rounded as the page has them, so that the two decide on the same ones.
 """
 

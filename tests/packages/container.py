@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_deploy_cron import wait_until
+from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 CONFIG = '[common]\nhosts = ["localhost"]\n[paths]\ndata = "/data"\nsite = "/site"\n'
@@ -92,10 +92,10 @@ def test_the_page_appears_and_the_health_check_knows_its_age(
     buildah: Buildah, container: str, directory: Path
 ) -> None:
     page = directory / "site/index.html"
-    wait_until(page.exists, 120, "the page")
+    wait_until(page.exists, "the page")
     assert page.stat().st_uid == 10001
     first = page.stat().st_mtime_ns
-    wait_until(lambda: page.stat().st_mtime_ns > first, 120, "the next page")
+    wait_until(lambda: page.stat().st_mtime_ns > first, "the next page")
     assert "localhost" in page.read_text()
     inside = ("run", "--isolation", "chroot", *volumes(directory), container)
     buildah(*inside, "gpumon-loop", "health")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.notify_lab import EXAMPLES
+from tests.nvidia_xml import xml
 from tests.sandbox import Sandbox
-from tests.test_deploy_cron import wait_until
-from tests.test_fetch_ssh import xml
-from tests.test_notify import EXAMPLES
+from tests.waiting import wait_until
 from tools import debian
 
 CONFIG = """
@@ -103,12 +103,12 @@ def test_mail_through_a_setgid_program_is_refused_by_the_units_and_through_smtp_
 ) -> None:
     mailbox = machine.path("/var/mail/root")
     machine.sh("su gpumon -c 'echo text | mail -s control root@localhost'")
-    wait_until(mailbox.exists, 30, "mail without a sandbox, which must work here")
+    wait_until(mailbox.exists, "mail without a sandbox, which must work here")
     with_command(machine, EXAMPLES["mail"].replace("admin@lab.example", "root@localhost"))
     refused = a_failure(machine)
     with_command(machine, EXAMPLES["smtp"].replace("admin@lab.example", "root@localhost"))
     told = a_failure(machine)
-    wait_until(lambda: "busy.memory" in mailbox.read_text(), 30, f"the mail ({told})")
+    wait_until(lambda: "busy.memory" in mailbox.read_text(), f"the mail ({told})")
     # Sent after the first one: that one does not come any more.
     assert mailbox.read_text().count("gpumon-static.service failed") == 1, refused
     assert "Subject: control" in mailbox.read_text()

@@ -6,10 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.ansible_lab import PLAYBOOK, PROGRAMS, Machine, play
+from tests.ansible_lab import machine as machine
 from tests.command import rows
-from tests.test_deploy_ansible import PLAYBOOK, PROGRAMS, Machine, play
-from tests.test_deploy_ansible import machine as machine
-from tests.test_deploy_cron import wait_until
+from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -40,7 +40,7 @@ def the_page_asks_for_a_password(machine: Machine) -> None:
         for user in ("", " -u lab:wrong", " -u lab:secret")
     ]
     # The old workers of nginx may answer for a moment after the reload.
-    wait_until(lambda: "401" in machine.sandbox.sh(tried[0]), 10, "the password")
+    wait_until(lambda: "401" in machine.sandbox.sh(tried[0]), "the password")
     assert machine.sandbox.sh("; ".join(tried)).split() == ["401", "401", "200"] * 2
 
 

@@ -8,8 +8,9 @@ from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 
-from tests.test_signals import handles_sigterm, wait_until
+from tests.processes import handles_sigterm
 from tests.torture.lab import Lab, Result, first
+from tests.waiting import wait_until
 
 PIPELINES = (("fetch",), ("render",))
 

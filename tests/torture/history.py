@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from gpumon_static import frames
@@ -39,22 +40,26 @@ MOST_TIMES = 3
 # Readers beside runs
 
 
-def readers(directory: Path, runs: int, reads_of_a_run: int = READS_OF_A_RUN) -> Result:
+def readers(
+    directory: Path, runs: int, reads_of_a_run: int = READS_OF_A_RUN, step: int = HALF_HOUR
+) -> Result:
     """Questions, SQL, frames and pages beside runs that close hours and days: no error, no row twice or missing.
 
     Each answer has the runs that were there when it was asked, each once: 1, 2, 3 ... without a gap.
     """
     result = Result("reads beside runs and merges")
     lab, is_over = HistoryLab(directory), threading.Event()
-    _add_run(lab, 0)
+    run = reading("node1", [busy_gpu()])
+    lab.add(START, run)
     (directory / "config.ini").write_text(f"[common]\nhosts = 'node1'\n[paths]\ndata = '{directory}'\n")
-    kinds = ([*[_rows] * 7, _sql, _gpu_hours], [*[_rows] * 7, _page])
+    rows, sql = partial(_rows, step=step), partial(_sql, step=step)
+    kinds = ([*[rows] * 7, sql, _gpu_hours], [*[rows] * 7, _page])
     threads = [threading.Thread(target=_loop, args=(read, directory, result, is_over)) for read in kinds]
     for thread in threads:
         thread.start()
     try:
         for number in range(1, runs):
-            _add_run(lab, number)
+            lab.add(START + number * step, run)
             while result.tried < number * reads_of_a_run:
                 time.sleep(0.01)
     finally:
@@ -63,7 +68,7 @@ def readers(directory: Path, runs: int, reads_of_a_run: int = READS_OF_A_RUN) ->
             thread.join()
     result.note("; ".join(lab.lines[:3]) or None)
     closed = [day for day in read_listing(lab.config.history_path).days.values() if day.whole]
-    result.note(None if closed or runs * HALF_HOUR < 3 * DAY else "no day was closed")
+    result.note(None if closed or runs * step < 3 * DAY else "no day was closed")
     return result
 
 
@@ -73,13 +78,13 @@ def _loop(reads: list[Read], directory: Path, result: Result, is_over: threading
             try:
                 result.note(read(directory))
             except Exception as error:
-                result.note(f"{read.__name__}: {error!r}")
+                result.note(f"{getattr(read, 'func', read).__name__}: {error!r}")
 
 
-def _sql(directory: Path) -> str | None:
+def _sql(directory: Path, step: int) -> str | None:
     question = "SELECT epoch(fetched_at)::BIGINT AS t FROM readings ORDER BY t"
     found = frames.sql(question, config=directory / "config.ini")
-    return _gaps([int(t) for t in found["t"]])
+    return _gaps([int(t) for t in found["t"]], step)
 
 
 def _gpu_hours(directory: Path) -> str | None:
@@ -87,14 +92,10 @@ def _gpu_hours(directory: Path) -> str | None:
     return None if list(found["user"]) in ([], ["alice"]) else "more than one user"
 
 
-def _add_run(lab: HistoryLab, number: int) -> None:
-    lab.add(START + number * HALF_HOUR, reading("node1", [busy_gpu()]))
-
-
-def _rows(directory: Path) -> str | None:
+def _rows(directory: Path, step: int) -> str | None:
     lab = HistoryLab(directory)
     found = lab.rows("SELECT epoch(run_at)::BIGINT FROM rows ORDER BY ALL")
-    return "; ".join(lab.lines) or _gaps([at for (at,) in found])
+    return "; ".join(lab.lines) or _gaps([at for (at,) in found], step)
 
 
 def _page(directory: Path) -> str | None:
@@ -103,8 +104,8 @@ def _page(directory: Path) -> str | None:
     return None if page.read_text().rstrip().endswith("</html>") else "half a page"
 
 
-def _gaps(times: list[int]) -> str | None:
-    if times and times == [START + n * HALF_HOUR for n in range(len(times))]:
+def _gaps(times: list[int], step: int) -> str | None:
+    if times and times == [START + n * step for n in range(len(times))]:
         return None
     return f"{len(times)} runs, {len(set(times))} different ones, {times[-3:]}"
 

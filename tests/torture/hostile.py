@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.command import gpumon
+from tests.nvidia_xml import xml
 from tests.sshd import GpuHosts
-from tests.test_fetch_ssh import xml
 from tests.torture.lab import Result
 
 MIB = 1024 * 1024

@@ -14,7 +14,7 @@ from pathlib import Path
 from gpumon_static.errors import GpumonError
 from gpumon_static.store import snapshot
 from gpumon_static.store.history.reader import Period, Reader, ask
-from tests.test_fetch_ssh import xml
+from tests.nvidia_xml import xml
 
 PROGRAM = [sys.executable, "-m", "gpumon_static"]
 HOSTS = ("one", "two", "three")

@@ -1,0 +1,1 @@
+"""The gate: what a host sends, and how much of it is taken."""

@@ -1,0 +1,1 @@
+"""`gpumon-static check`, and every line that is printed to be pasted."""

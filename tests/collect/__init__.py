@@ -1,0 +1,1 @@
+"""From hosts to readings: vendors' programs, the probe, engines."""

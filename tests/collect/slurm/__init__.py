@@ -1,0 +1,1 @@
+"""What Slurm prints, and a real Slurm."""

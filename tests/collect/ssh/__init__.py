@@ -1,0 +1,1 @@
+"""Hosts over a real sshd: keys, config, jump hosts, patience."""

@@ -1,0 +1,1 @@
+"""The command line: exit status, words, files, signals."""

@@ -1,0 +1,1 @@
+"""config.ini: what works, and the words where it does not."""

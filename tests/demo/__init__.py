@@ -1,0 +1,1 @@
+"""`gpumon-static demo`: the embedded cluster."""

@@ -1,0 +1,1 @@
+"""cron, systemd, Ansible, web servers, packages: for real."""

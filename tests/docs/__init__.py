@@ -1,0 +1,1 @@
+"""Documents that cannot drift, and the rules of the house."""

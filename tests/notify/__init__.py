@@ -1,0 +1,1 @@
+"""State changes, and the command that is run for them."""

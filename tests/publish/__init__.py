@@ -1,0 +1,1 @@
+"""What the site has beside its pages: exports, reports, feeds."""

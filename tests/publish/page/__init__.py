@@ -1,0 +1,1 @@
+"""The page: what it says, its HTML, and in a browser."""

@@ -1,0 +1,1 @@
+"""load_data.csv, events, locks: what is kept between runs."""

@@ -1,0 +1,1 @@
+"""show, top, free, history: what a person sees in a terminal."""
