@@ -9,14 +9,14 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from gpumon_static.check.findings import Finding, Hint, Mark
-from gpumon_static.command import Command
 from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import open_file, read_file
 from gpumon_static.store import site_files
 from gpumon_static.store.history.engine import HistoryError
 from gpumon_static.store.history.moving.convert import check_database
 from gpumon_static.store.history.upkeep.checksums import damaged_files
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import open_file, read_file
 from gpumon_static.text import count
 
 TryRender = Callable[[], object]

@@ -25,7 +25,7 @@ from gpumon_static.demo import (
     MOST_HOSTS,
 )
 from gpumon_static.deployment import PRINTED, UNITS
-from gpumon_static.resources import own_command
+from gpumon_static.system.resources import own_command
 
 STRICT_EXIT = 3
 MOST_OF_FAILURE = 4000

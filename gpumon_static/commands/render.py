@@ -7,7 +7,6 @@ from pathlib import Path
 
 from gpumon_static.commands.report import empty_report, month_reports, report_months
 from gpumon_static.config.settings import Config
-from gpumon_static.files import Content, write_for_web
 from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.exports.gpufree import NAME as GPUFREE
 from gpumon_static.publish.exports.gpufree import gpufree
@@ -24,6 +23,7 @@ from gpumon_static.store.pseudonyms import read_key
 from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.survey import build_survey
+from gpumon_static.system.files import Content, write_for_web
 from gpumon_static.terminal.show_file import SHOW_FILES, show_files
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import click
 
 from gpumon_static.config.settings import Config
-from gpumon_static.files import read_file, write_atomic
 from gpumon_static.publish.page.past import namer
 from gpumon_static.publish.reports.supply import SupplyReport, SupplySection, render_supply
 from gpumon_static.store.history.engine import HistoryError
@@ -26,6 +25,7 @@ from gpumon_static.store.history.supply import supply
 from gpumon_static.store.pseudonyms import read_key
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.supply import SupplyRow, supply_rows, with_names
+from gpumon_static.system.files import read_file, write_atomic
 from gpumon_static.terminal.history.reports import for_scripts
 from gpumon_static.terminal.history.supply import supply_report
 from gpumon_static.times import utc_text

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import NOT_FOR_OTHERS, open_file, read_file, write_atomic
 from gpumon_static.model import Allocation, Gpu, HostReading, Machine, MigDevice, NodeState, Process
 from gpumon_static.store import cells
 from gpumon_static.store.columns import (
@@ -33,6 +32,7 @@ from gpumon_static.store.columns import (
     SLICE,
     CsvColumn,
 )
+from gpumon_static.system.files import NOT_FOR_OTHERS, open_file, read_file, write_atomic
 from gpumon_static.text import clip
 
 

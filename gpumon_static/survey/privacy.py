@@ -36,8 +36,8 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gpumon_static.facts import declared
 from gpumon_static.model import GONE, Allocation, Disk, Fault, Gpu, HostReading, NodeState, Process, Status
+from gpumon_static.model.facts import declared
 from gpumon_static.store.pseudonyms import pseudonym
 from gpumon_static.survey.state import is_at_rest
 
@@ -73,7 +73,7 @@ _HIDDEN: dict[type, dict[str, Any]] = {
     record: {one.name: None for one in declared(record) if one.fact.only_names}
     for record in (HostReading, NodeState, Gpu, Fault, Allocation, Process)
 }
-"""Fields that are for the tier of names only, by their declaration in model.py."""
+"""Fields that are for the tier of names only, by their declaration in model/readings.py."""
 
 
 class Tier(StrEnum):

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gpumon_static.bounds.reading import bounded
-from gpumon_static.files import read_file, write_atomic
 from gpumon_static.model import HostReading, SlurmAnswer, Status, Waiting
+from gpumon_static.system.files import read_file, write_atomic
 from gpumon_static.times import utc_text
 
 VERSION = 1
