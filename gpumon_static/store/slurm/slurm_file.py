@@ -70,6 +70,11 @@ def read(path: Path) -> list[ClusterReport]:
         return []
 
 
+def statuses(data: Path) -> dict[str, str]:
+    """How each cluster's last question ended."""
+    return {report.name: report.status for report in read(path_in(data))}
+
+
 def report(reading: HostReading) -> ClusterReport:
     answer = reading.slurm or SlurmAnswer()
     return ClusterReport(
