@@ -10,6 +10,7 @@ from gpumon_static.config.settings import Config
 from gpumon_static.publish.exports.files import build_exports
 from gpumon_static.publish.exports.gpufree import NAME as GPUFREE
 from gpumon_static.publish.exports.gpufree import gpufree
+from gpumon_static.publish.exports.show_text import SHOW_FILES, show_files
 from gpumon_static.publish.page.branding import load_branding
 from gpumon_static.publish.page.split.site import render_site
 from gpumon_static.publish.page.view import make_ready
@@ -18,13 +19,12 @@ from gpumon_static.store.events import EventMemory
 from gpumon_static.store.history import past as history_past
 from gpumon_static.store.history.engine import HistoryError
 from gpumon_static.store.history.reader import ask
-from gpumon_static.store.memory import no_search_for_cycles
 from gpumon_static.store.pseudonyms import read_key
 from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.survey import build_survey
 from gpumon_static.system.files import Content, write_for_web
-from gpumon_static.terminal.show_file import SHOW_FILES, show_files
+from gpumon_static.system.memory import no_search_for_cycles
 
 
 def render(config: Config, now: datetime) -> Path:
