@@ -38,10 +38,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpumon_static.model import GONE, Allocation, Disk, Fault, Gpu, HostReading, NodeState, Process, Status
 from gpumon_static.model.facts import declared
-from gpumon_static.store.pseudonyms import pseudonym
+from gpumon_static.store.pseudonyms import pseudonym, read_key
 from gpumon_static.survey.state import is_at_rest
 
 if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config, PageConfig
     from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 SOMEONE = "(name)"
@@ -80,6 +81,11 @@ class Tier(StrEnum):
     NAMES = "names"
     PSEUDONYMS = "pseudonyms"
     COUNTS = "counts"
+
+
+def key_for(config: Config, pages: Iterable[PageConfig]) -> bytes:
+    """The key of pseudonyms, which is made on first use, where one of the pages needs it."""
+    return read_key(config.paths.data) if any(page.users == Tier.PSEUDONYMS for page in pages) else b""
 
 
 def veil(
