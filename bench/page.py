@@ -25,11 +25,11 @@ from gpumon_static.commands.render import render
 from gpumon_static.config.settings import BusyConfig, Config, FetchConfig, HostConfig, PathsConfig, SiteConfig
 from gpumon_static.demo import lab, workload
 from gpumon_static.demo.lab import DemoSpec
-from gpumon_static.files import FOR_READERS
 from gpumon_static.model import HostReading
 from gpumon_static.store import snapshot
 from gpumon_static.store.history import record
 from gpumon_static.survey.sightings import sightings
+from gpumon_static.system.files import FOR_READERS
 
 NOW = datetime(2026, 11, 16, 15, 0, tzinfo=UTC)
 GPUS_PER_HOST = 8

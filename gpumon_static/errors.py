@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpumon_static.command import Command
     from gpumon_static.model import Status
+    from gpumon_static.system.command import Command
 
 THEN = ", then"
 """Before the command in an error: `, then: COMMAND`, or `, then as gpumon: COMMAND`."""

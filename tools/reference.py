@@ -38,10 +38,10 @@ from gpumon_static.model import (
     Status,
     Waiting,
 )
+from gpumon_static.model.rules import RULES, Severity
 from gpumon_static.publish.exports.metrics import FAMILIES, metrics_prom
 from gpumon_static.publish.exports.schema import schema
 from gpumon_static.publish.page.words import LEGEND
-from gpumon_static.rules import RULES, Severity
 from gpumon_static.store import columns
 from gpumon_static.store.files import DATA
 from gpumon_static.store.history.columns import DECIDED

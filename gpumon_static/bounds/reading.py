@@ -34,7 +34,6 @@ from gpumon_static.bounds.tables import (
     TIMES,
     WANTED,
 )
-from gpumon_static.facts import INDEX, PID
 from gpumon_static.model import (
     Allocation,
     Disk,
@@ -51,6 +50,7 @@ from gpumon_static.model import (
     SlurmNode,
     Waiting,
 )
+from gpumon_static.model.facts import INDEX, PID
 from gpumon_static.text import DEVICE, count, one_line
 
 MOST_EXAMPLES = 3

@@ -1,6 +1,6 @@
 """What a reading may hold: the range of each number, the length of each text, the size of each list.
 
-Ranges and lengths are declared with the fields, in model.py.
+Ranges and lengths are declared with the fields, in model/readings.py.
 gate.py applies these tables to what hosts send, and store/ to what older files and databases hold.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gpumon_static.facts import Range, declared
 from gpumon_static.model import (
     Allocation,
     Disk,
@@ -25,6 +24,7 @@ from gpumon_static.model import (
     SlurmNode,
     Waiting,
 )
+from gpumon_static.model.facts import Range, declared
 
 RECORDS: tuple[type, ...] = (
     HostReading, Machine, Disk, Gpu, MigDevice, Process, Fault, Allocation, NodeState,

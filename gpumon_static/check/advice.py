@@ -14,11 +14,11 @@ from gpumon_static.collect.probe import framing
 from gpumon_static.collect.trace import Step
 from gpumon_static.collect.vendor import HostScript
 from gpumon_static.collect.vendors import READERS, wanted
-from gpumon_static.command import Command
 from gpumon_static.config.settings import SSH_CONFIG, HostConfig
 from gpumon_static.errors import Cause, HostError
 from gpumon_static.model import Status
-from gpumon_static.resources import own_command
+from gpumon_static.system.command import Command
+from gpumon_static.system.resources import own_command
 
 COMPARE = Command.of("sh", "-c", "for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf $key; done")
 KEYS_OF_PROBE = {

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from gpumon_static.check.findings import Finding, Hint, Mark
 from gpumon_static.collect.engines.ask import dask_workers
-from gpumon_static.command import Command
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.errors import GpumonError
+from gpumon_static.system.command import Command
 from gpumon_static.text import count
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from gpumon_static.command import Command
+from gpumon_static.system.command import Command
 from gpumon_static.text import one_line
 
 LONGEST = 2000

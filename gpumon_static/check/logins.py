@@ -10,10 +10,10 @@ from pathlib import Path
 from gpumon_static.check.findings import Hint
 from gpumon_static.collect.probe.framing import PROBE_PATH
 from gpumon_static.collect.ssh.keys import DEFAULT_NAMES
-from gpumon_static.command import Command
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import Refusal
-from gpumon_static.resources import own_command
+from gpumon_static.system.command import Command
+from gpumon_static.system.resources import own_command
 
 JOURNAL = Hint(
     "on the host:", Command.of("journalctl", "-u", "ssh", "-u", "sshd", "-n", 20).by("root"), "has the reason"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Callable, Iterator
-from io import TextIOWrapper
-from pathlib import Path
 
 from gpumon_static.check.findings import Finding, Hint, Mark
-from gpumon_static.command import Command
 from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import open_file, read_file
-from gpumon_static.store import site_files
+from gpumon_static.store import site_files, snapshot
 from gpumon_static.store.history.engine import HistoryError
 from gpumon_static.store.history.moving.convert import check_database
 from gpumon_static.store.history.upkeep.checksums import damaged_files
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import read_file
 from gpumon_static.text import count
 
 TryRender = Callable[[], object]
@@ -135,15 +132,6 @@ def _size(number: float) -> str:
 
 def _number_of_gpus(config: Config) -> int:
     """GPUs and slices of the last run; where a host was never read, what the config expects."""
-    seen = _seen(config.csv_path)
+    seen = snapshot.seen_gpus(config.csv_path)
     unread = [host for host in config.hosts if host.name not in {name for name, *_ in seen}]
     return len(seen) + sum(USUAL_GPUS if host.gpus is None else host.gpus for host in unread)
-
-
-def _seen(csv_path: Path) -> set[tuple[str, ...]]:
-    try:
-        with TextIOWrapper(open_file(csv_path), "utf-8", newline="") as file:
-            keys = ("host", "gpu_index", "mig_device")
-            return {tuple(row[key] for key in keys) for row in csv.DictReader(file) if row["gpu_index"]}
-    except (OSError, ValueError, KeyError, csv.Error):
-        return set()

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from gpumon_static.check.findings import Finding, Hint, Mark
 from gpumon_static.check.writable import site_files
-from gpumon_static.command import Command
 from gpumon_static.config.settings import Config
-from gpumon_static.files import owner_of
-from gpumon_static.resources import own_command
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import owner_of
+from gpumon_static.system.resources import own_command
 
 UNIT = "gpumon-static.service"
 UNIT_DIRECTORIES = tuple(map(Path, ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system")))

@@ -8,10 +8,10 @@ from gpumon_static.check.findings import Finding, Hint, Mark
 from gpumon_static.collect.engines.ask import ask
 from gpumon_static.collect.readers import ReaderFactory
 from gpumon_static.collect.slurm.join import node_of
-from gpumon_static.command import Command
 from gpumon_static.config.settings import Config, SlurmCluster
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading, SlurmAnswer
+from gpumon_static.system.command import Command
 from gpumon_static.text import count
 from gpumon_static.times import Clock
 

@@ -27,13 +27,13 @@ from gpumon_static.check.writable import closed_to_us, look_at_files
 from gpumon_static.collect.engines.limits import OF_A_WORKER, in_use, room
 from gpumon_static.collect.engines.shards import processes_for
 from gpumon_static.collect.ssh.client_config_file import passed_over
-from gpumon_static.command import Command
 from gpumon_static.config.budget import budget_warning
 from gpumon_static.config.settings import Config, HostConfig
-from gpumon_static.files import owner_of
 from gpumon_static.store import private
 from gpumon_static.store.clock import EARLIEST_VALID
 from gpumon_static.store.lock import has_locks
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import owner_of
 from gpumon_static.text import clip, count
 from gpumon_static.times import utc_text
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpumon_static.check.findings import Finding, Hint, Mark
-from gpumon_static.command import Command
 from gpumon_static.config.settings import Config
-from gpumon_static.files import owner_of
-from gpumon_static.resources import own_command
 from gpumon_static.store import private
 from gpumon_static.store.files import REPLACED, SITE
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import owner_of
+from gpumon_static.system.resources import own_command
 from gpumon_static.text import count
 
 MOST_NAMED = 5

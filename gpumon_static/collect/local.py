@@ -9,7 +9,7 @@ from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
-from gpumon_static.programs import Late, Programs
+from gpumon_static.system.programs import Late, Programs
 
 
 @dataclass(frozen=True)

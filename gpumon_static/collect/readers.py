@@ -18,7 +18,7 @@ from gpumon_static.collect.ssh.openssh import OpensshReader
 from gpumon_static.collect.trace import SILENT, Trace
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.model import HostReading
-from gpumon_static.programs import Programs
+from gpumon_static.system.programs import Programs
 from gpumon_static.times import Clock
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gpumon_static.command import Command
 from gpumon_static.model import Gpu, Status
+from gpumon_static.system.command import Command
 
 Sections = Mapping[str, str]
 

@@ -25,7 +25,7 @@ from gpumon_static.demo import (
     MOST_HOSTS,
 )
 from gpumon_static.deployment import PRINTED, UNITS
-from gpumon_static.resources import own_command
+from gpumon_static.system.resources import own_command
 
 STRICT_EXIT = 3
 MOST_OF_FAILURE = 4000
@@ -66,13 +66,14 @@ def fetch(
     is 0 all the same, so that `fetch && render` always renders.
     """
     from gpumon_static.commands.fetch import fetch as run_fetch
-    from gpumon_static.commands.fetch import last_slurm_statuses, last_statuses
     from gpumon_static.commands.progress import FetchReport
     from gpumon_static.config.choose import choose
+    from gpumon_static.store import snapshot
+    from gpumon_static.store.slurm import slurm_file
 
     config = load_config(config_path, need_keys=True)
     count = len(choose(config.hosts, only) if only else config.asked(_now())) + len(config.clusters)
-    before = last_statuses(config.csv_path) | last_slurm_statuses(config) if changes else None
+    before = snapshot.statuses(config.csv_path) | slurm_file.statuses(config.paths.data) if changes else None
     excused = {host.name for host in config.hosts if host.state_at(_now())}
     with FetchReport(count, quiet=quiet, verbose=verbose, before=before, excused=excused) as report:
         readings = run_fetch(

@@ -268,11 +268,17 @@ def report(
 
     Example:  gpumon-static report --month 2026-10 --by group -o october.html
     """
-    from gpumon_static.commands.report import ReportTime, month_of
-    from gpumon_static.commands.report import report as run_report
+    from gpumon_static.publish.reports.months import ReportTime, month_of, report_text
+    from gpumon_static.survey.privacy import key_for
+    from gpumon_static.system.files import write_atomic
 
     chosen = click.get_current_context().get_parameter_source("since")
     if month and chosen is ParameterSource.COMMANDLINE:
         raise click.UsageError("--month and --since exclude each other")
     time = month_of(month) if month else ReportTime(since)
-    run_report(load_config(config_path), time, now(), output, form, by_group=by_group)
+    config = load_config(config_path)
+    text = report_text(config, time, now(), form, key_for(config, config.pages[:1]), by_group=by_group)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_atomic(output, text)

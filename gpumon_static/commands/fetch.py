@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 from gpumon_static.bounds.run import within_budget
 from gpumon_static.collect.lab import ask_lab
@@ -48,7 +47,7 @@ def fetch(
             # Once, not by mail every five minutes; `check` reports it at any time.
             say(too_long)
         others = _readings_of_others(config, hosts, clock(), say) if only else {}
-        in_order = in_turn(hosts, last_statuses(config.csv_path))
+        in_order = in_turn(hosts, snapshot.statuses(config.csv_path))
         nodes = snapshot.slurm_nodes(config.csv_path) if config.clusters else {}
         lab = ask_lab(config, in_order, clock, on_reading=on_reading, say=say, last_nodes=nodes)
         known = others | {r.host: r for r in lab.hosts}
@@ -64,17 +63,6 @@ def fetch(
     # The lock is free again: a slow command must not block the next run.
     notify(events, config, say)
     return readings
-
-
-def last_slurm_statuses(config: Config) -> dict[str, str]:
-    """How each cluster's last question ended."""
-    reports = slurm_file.read(slurm_file.path_in(config.paths.data))
-    return {report.name: report.status for report in reports}
-
-
-def last_statuses(csv_path: Path) -> dict[str, str]:
-    """Each host's status in the last run; none where the file cannot be read, which is reported elsewhere."""
-    return snapshot.cells_by_host(csv_path, "status")
 
 
 def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> tuple[HostConfig, ...]:

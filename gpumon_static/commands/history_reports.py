@@ -13,7 +13,6 @@ import click
 
 from gpumon_static.config.settings import Config
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import write_atomic
 from gpumon_static.store import events_file, lock
 from gpumon_static.store.history import questions
 from gpumon_static.store.history.converting.tables import OldNames
@@ -27,6 +26,7 @@ from gpumon_static.store.history.upkeep import dropping
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.sightings import bare_state
 from gpumon_static.survey.supply import supply_rows
+from gpumon_static.system.files import write_atomic
 from gpumon_static.terminal.history import reports as terminal
 from gpumon_static.terminal.history.supply import supply_report
 from gpumon_static.times import utc_text

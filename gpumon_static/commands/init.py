@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpumon_static import resources
 from gpumon_static.config import file as config_file
 from gpumon_static.config.hostlist import split_commas
 from gpumon_static.config.settings import Config
@@ -15,7 +14,8 @@ from gpumon_static.deployment.files import cron_quoted, text_of
 from gpumon_static.deployment.installation import Installation, home_of, installation_of
 from gpumon_static.deployment.schedule import cron_schedule
 from gpumon_static.errors import ConfigError, GpumonError
-from gpumon_static.resources import own_program
+from gpumon_static.system import resources
+from gpumon_static.system.resources import own_program
 
 EXAMPLE = "config.example.ini"
 

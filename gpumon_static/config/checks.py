@@ -18,7 +18,7 @@ from gpumon_static.config.hostlist import (
     expand_all,
     split_commas,
 )
-from gpumon_static.rules import RULES
+from gpumon_static.model.rules import RULES
 from gpumon_static.text import clip
 from gpumon_static.times import EXAMPLES, parse_duration
 

@@ -18,7 +18,7 @@ from gpumon_static.config.host_sections import MOST_LETTERS, HostSettings, own_s
 from gpumon_static.config.settings import SECTIONS, Config, HostConfig, PageConfig, PathsConfig
 from gpumon_static.config.slurm import clusters, slurm_sections
 from gpumon_static.errors import ConfigError
-from gpumon_static.files import open_file
+from gpumon_static.system.files import open_file
 from gpumon_static.text import clip
 
 OF_THE_SYSTEM = Path("/etc/gpumon-static/config.ini")

@@ -18,7 +18,7 @@ from gpumon_static.demo.lab import DemoSpec
 from gpumon_static.demo.site import serve_site
 from gpumon_static.errors import GpumonError
 from gpumon_static.model import HostReading
-from gpumon_static.resources import own_command
+from gpumon_static.system.resources import own_command
 from gpumon_static.text import Say, count
 from gpumon_static.times import Clock
 

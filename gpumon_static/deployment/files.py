@@ -12,10 +12,10 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from gpumon_static import resources
 from gpumon_static.collect.probe.framing import PROBE_PATH
 from gpumon_static.deployment import UNITS, schedule
 from gpumon_static.deployment.installation import Installation
+from gpumon_static.system import resources
 
 Quote = Callable[[str], str]
 TIME_TO_WRITE_S = 50

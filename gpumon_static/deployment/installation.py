@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpumon_static.collect.engines.shards import processes_for
 from gpumon_static.config.settings import Config
-from gpumon_static.resources import own_program
+from gpumon_static.system.resources import own_program
 
 OWN_MIB = 2048
 """Of fetch and render themselves."""

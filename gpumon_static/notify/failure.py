@@ -7,10 +7,10 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gpumon_static.command import Command
 from gpumon_static.errors import GpumonError
 from gpumon_static.notify.run import run_command
-from gpumon_static.programs import Programs
+from gpumon_static.system.command import Command
+from gpumon_static.system.programs import Programs
 from gpumon_static.text import clip, one_line
 from gpumon_static.times import utc_text
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from gpumon_static.programs import Late, Programs
 from gpumon_static.store.events_file import event_document
 from gpumon_static.survey.news import tell
+from gpumon_static.system.programs import Late, Programs
 from gpumon_static.text import Say, one_line
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from gpumon_static.resources import own_command
+from gpumon_static.system.resources import own_command
 from gpumon_static.times import duration, utc_text
 
 WAITED_FOR = timedelta(hours=1)

@@ -1,7 +1,7 @@
 """The columns of `load_data.csv`: their order, the field each one is of, and what it means.
 
-They are declared with the fields, in model.py. The first ones, up to `job`, are a contract with the scripts
-of users: their names and order stay, and new columns come last. docs/outputs.md is generated from here.
+They are declared with the fields, in model/readings.py. The first ones, up to `job`, are a contract with
+users' scripts: their names and order stay, and new columns come last. docs/outputs.md is generated from here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gpumon_static.facts import Declaration, declared
 from gpumon_static.model import (
     Allocated,
     Allocation,
@@ -21,6 +20,7 @@ from gpumon_static.model import (
     Process,
     Status,
 )
+from gpumon_static.model.facts import Declaration, declared
 from gpumon_static.store import cells
 
 _CONVERT: dict[str, Callable[[str], Any]] = {

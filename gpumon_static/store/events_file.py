@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import NotAFile, read_file, write_atomic
 from gpumon_static.store.events import Event, EventGpu, EventMemory, HostMemory, Watched
+from gpumon_static.system.files import NotAFile, read_file, write_atomic
 from gpumon_static.text import Say
 from gpumon_static.times import utc_text
 

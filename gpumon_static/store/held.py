@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from gpumon_static.files import NotAFile, open_file, open_private, read_file
+from gpumon_static.system.files import NotAFile, open_file, open_private, read_file
 
 MOST_BYTES = 2000
 ELSEWHERE_S = 3600.0

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpumon_static.command import Command
 from gpumon_static.errors import AlreadyRunning, GpumonError
-from gpumon_static.files import NotAFile, open_private, owner_of
 from gpumon_static.store import held
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import NotAFile, open_private, owner_of
 from gpumon_static.text import Say
 
 MOST_BYTES = 200

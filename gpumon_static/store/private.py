@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpumon_static.command import Command
-from gpumon_static.files import make_directory, owner_of
 from gpumon_static.store.files import DATA, HISTORY
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import make_directory, owner_of
 
 if TYPE_CHECKING:
     from gpumon_static.config.settings import Config

@@ -14,9 +14,9 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from gpumon_static.command import Command
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import NOT_FOR_OTHERS, NotAFile, owner_of, read_file, write_atomic
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import NOT_FOR_OTHERS, NotAFile, owner_of, read_file, write_atomic
 
 KEY_FILE = "pseudonyms.key"
 KEY = re.compile(rb"[ -~]{32,1024}")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import read_file, write_atomic
+from gpumon_static.system.files import read_file, write_atomic
 
 FILE = "site-files.json"
 

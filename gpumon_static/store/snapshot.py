@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from gpumon_static.bounds.reading import bounded
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import NOT_FOR_OTHERS, open_file, read_file, write_atomic
 from gpumon_static.model import Allocation, Gpu, HostReading, Machine, MigDevice, NodeState, Process
 from gpumon_static.store import cells
 from gpumon_static.store.columns import (
@@ -33,6 +32,7 @@ from gpumon_static.store.columns import (
     SLICE,
     CsvColumn,
 )
+from gpumon_static.system.files import NOT_FOR_OTHERS, open_file, read_file, write_atomic
 from gpumon_static.text import clip
 
 
@@ -248,17 +248,27 @@ class _Reader:
         return tuple([Process(**self._process.fields(row)) for row in rows if row[1][self._pid_at]])
 
 
-def cells_by_host(path: Path, column: str) -> dict[str, str]:
-    """A column of a host's own, by host; empty where the file cannot be read, which is reported elsewhere."""
+def _cells(path: Path, *columns: str) -> list[Any]:
+    """Some columns of each row; none where the file cannot be read, which is reported elsewhere."""
     try:
         with TextIOWrapper(open_file(path), "utf-8", newline="") as file:
             rows = csv.reader(file)
             header = next(rows)
-            return dict(map(itemgetter(header.index("host"), header.index(column)), rows))
+            return list(map(itemgetter(*map(header.index, columns)), rows))
     except (OSError, ValueError, IndexError, StopIteration, csv.Error):
-        return {}
+        return []
+
+
+def statuses(path: Path) -> dict[str, str]:
+    """Each host's status in the last run."""
+    return dict(_cells(path, "host", "status"))
 
 
 def slurm_nodes(path: Path) -> dict[str, str]:
     """The hosts that were Slurm nodes in the last run, and their names there."""
-    return {host: node for host, node in cells_by_host(path, "slurm_node").items() if node}
+    return {host: node for host, node in _cells(path, "host", "slurm_node") if node}
+
+
+def seen_gpus(path: Path) -> set[tuple[str, ...]]:
+    """Host, index and slice of each GPU of the last run."""
+    return {key for key in _cells(path, "host", "gpu_index", "mig_device") if key[1]}

@@ -14,10 +14,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from gpumon_static import rules
 from gpumon_static.config.settings import Config, HostConfig
-from gpumon_static.model import Allocated, Gpu, HostReading
-from gpumon_static.states import State
+from gpumon_static.model import Allocated, Gpu, HostReading, rules
+from gpumon_static.model.states import State
 from gpumon_static.store.events import TAKEN, Event, EventGpu, EventMemory, HostMemory, Watched
 from gpumon_static.survey.faults import MISSING, missing_gpus
 from gpumon_static.survey.state import gpu_state

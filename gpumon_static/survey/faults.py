@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpumon_static import rules
 from gpumon_static.collect.probe import framing
-from gpumon_static.model import HostReading
+from gpumon_static.model import HostReading, rules
 from gpumon_static.text import clip, count, natural_key
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpumon_static import rules
+from gpumon_static.model import rules
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import REASONS
 from gpumon_static.times import duration

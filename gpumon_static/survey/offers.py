@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from gpumon_static.bounds.vendors import vendor_of
-from gpumon_static.command import Command
+from gpumon_static.system.command import Command
 from gpumon_static.text import (
     DEVICE,
     GB_IN_MIB,

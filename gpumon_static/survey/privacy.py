@@ -36,12 +36,13 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gpumon_static.facts import declared
 from gpumon_static.model import GONE, Allocation, Disk, Fault, Gpu, HostReading, NodeState, Process, Status
-from gpumon_static.store.pseudonyms import pseudonym
+from gpumon_static.model.facts import declared
+from gpumon_static.store.pseudonyms import pseudonym, read_key
 from gpumon_static.survey.state import is_at_rest
 
 if TYPE_CHECKING:
+    from gpumon_static.config.settings import Config, PageConfig
     from gpumon_static.store.slurm.slurm_file import ClusterReport
 
 SOMEONE = "(name)"
@@ -73,13 +74,18 @@ _HIDDEN: dict[type, dict[str, Any]] = {
     record: {one.name: None for one in declared(record) if one.fact.only_names}
     for record in (HostReading, NodeState, Gpu, Fault, Allocation, Process)
 }
-"""Fields that are for the tier of names only, by their declaration in model.py."""
+"""Fields that are for the tier of names only, by their declaration in model/readings.py."""
 
 
 class Tier(StrEnum):
     NAMES = "names"
     PSEUDONYMS = "pseudonyms"
     COUNTS = "counts"
+
+
+def key_for(config: Config, pages: Iterable[PageConfig]) -> bytes:
+    """The key of pseudonyms, which is made on first use, where one of the pages needs it."""
+    return read_key(config.paths.data) if any(page.users == Tier.PSEUDONYMS for page in pages) else b""
 
 
 def veil(

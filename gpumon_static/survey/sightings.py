@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import Gpu
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.store import cells
 from gpumon_static.store.history.observed import NOBODY, GpuSighting, HostSighting
 from gpumon_static.survey.names import short_model

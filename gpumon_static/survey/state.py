@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process
-from gpumon_static.rules import is_unusable
-from gpumon_static.states import State
+from gpumon_static.model.rules import is_unusable
+from gpumon_static.model.states import State
 
 LEAST_GHOST_MIB = 256
 """MiB. Drivers reserve less than this, which does not count."""

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import Gpu, HostReading, MigDevice, Process
-from gpumon_static.rules import marked
-from gpumon_static.states import State
+from gpumon_static.model.rules import marked
+from gpumon_static.model.states import State
 from gpumon_static.survey.faults import HostFault, host_faults, judged
 from gpumon_static.survey.jobs import Jobs, find_jobs
 from gpumon_static.survey.privacy import Tier, veil, veil_report

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.survey.survey import SurveyedHost
 from gpumon_static.text import count
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.model import Gpu, Process
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model

@@ -11,7 +11,7 @@ from gpumon_static.bounds.run import OF_A_HOST, OF_A_RUN, within_budget
 from gpumon_static.commands.render import render
 from gpumon_static.config.settings import HistoryConfig, PathsConfig
 from gpumon_static.model import Fault, Gpu, HostReading
-from gpumon_static.rules import RULES
+from gpumon_static.model.rules import RULES
 from gpumon_static.store import snapshot
 from gpumon_static.survey.state import gpu_state
 from tests.builders import NOW, busy_gpu, config, gpu, process, reading

@@ -19,8 +19,8 @@ from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.commands.fetch import fetch
 from gpumon_static.commands.render import render, render_only
 from gpumon_static.config.file import load
-from gpumon_static.resources import own_command
 from gpumon_static.store import snapshot
+from gpumon_static.system.resources import own_command
 from tests.builders import NOW, busy_gpu, gpu, reading
 from tests.places import ROOT
 

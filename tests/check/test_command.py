@@ -25,7 +25,6 @@ from gpumon_static.check.examining import failed as failed_finding
 from gpumon_static.check.findings import Finding, Mark
 from gpumon_static.collect.ssh import openssh
 from gpumon_static.collect.trace import Step
-from gpumon_static.command import Command
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Allocated, Allocation, Fault, HostReading, Machine, NodeState, Status
@@ -34,6 +33,7 @@ from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.survey.offers import Wanted, offers
 from gpumon_static.survey.survey import build_survey
+from gpumon_static.system.command import Command
 from gpumon_static.terminal import free
 from tests.builders import NOW, config, gpu, host_config, process, reading, slices
 from tests.command import gpumon, rows
@@ -79,7 +79,7 @@ def test_a_terminal_acts_upon_no_word() -> None:
 
 
 QUOTES_FOR_NO_PERSON = {
-    "command.py",
+    "system/command.py",
     # Sent to a host, and written for ssh's own parser and for cron.
     "collect/probe/framing.py",
     "collect/ssh/client_config_file.py",

@@ -99,7 +99,7 @@ MADE = {
     ("commands/cli.py", "init"): TRIED,
     ("demo/run.py", ...): ELSEWHERE + "test_demo.py",
     ("notify/failure.py", "journalctl -u"): NO_SYSTEMD,
-    ("resources.py", ""): PART,
+    ("system/resources.py", ""): PART,
     ("store/clock.py", "history repair --drop-after"): ELSEWHERE + "tests/history: repair",
     ("store/lock.py", "chown -R"): TRIED,
     ("store/private.py", "chmod g+rxs"): PART,

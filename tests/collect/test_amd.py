@@ -17,7 +17,7 @@ from gpumon_static.collect.probe import framing
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.errors import HostError
 from gpumon_static.model import Fault, Gpu, HostReading, Process, Status
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.survey.state import gpu_state
 from tests.amd_tree import APU, GIB, IDS, Card, build, radeon, write
 from tests.command import gpumon, rows

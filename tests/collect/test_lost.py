@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gpumon_static.collect.nvidia import lost, mig, smi
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import Gpu
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.survey.state import gpu_state
 
 

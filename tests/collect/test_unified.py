@@ -10,11 +10,11 @@ import pytest
 
 from gpumon_static.collect import reading
 from gpumon_static.model import Gpu, HostReading
+from gpumon_static.model.states import State
 from gpumon_static.publish.exports.files import free_txt
 from gpumon_static.publish.exports.gpus_json import gpus_json
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.states import State
 from gpumon_static.survey.state import ghost_mib, gpu_state
 from gpumon_static.survey.survey import build_survey
 from tests.builders import config

@@ -12,7 +12,7 @@ from gpumon_static.bounds.vendors import FIRST, VENDORS, vendor_of
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.vendors import READERS
 from gpumon_static.model import Gpu, Status
-from gpumon_static.rules import RULES
+from gpumon_static.model.rules import RULES
 from tests.builders import host_config
 from tests.places import ROOT
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import programs
-from gpumon_static.programs import Late, Programs
+from gpumon_static.system import programs
+from gpumon_static.system.programs import Late, Programs
 
 
 def run(script: str, stdin: bytes = b"", seconds: float = 30, **options: object) -> programs.Finished:

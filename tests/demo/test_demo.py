@@ -32,7 +32,7 @@ from gpumon_static.demo.run import Pipelines
 from gpumon_static.demo.server import _run
 from gpumon_static.demo.site import serve_site
 from gpumon_static.model import HostReading, Status
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.store import snapshot
 from gpumon_static.store.lock import only_one
 from gpumon_static.survey.state import gpu_state

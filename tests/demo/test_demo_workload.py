@@ -20,7 +20,7 @@ from gpumon_static.demo import answers, past, xml
 from gpumon_static.demo.lab import DemoHost, DemoSpec, build
 from gpumon_static.demo.workload import healthy_reading, reading
 from gpumon_static.model import GONE, NOT_ALLOCATED, Gpu, HostReading, Process, Status
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.store import events_file
 from gpumon_static.store.history.past import read as read_past
 from gpumon_static.store.history.reader import ask

@@ -183,7 +183,7 @@ def test_a_site_on_a_read_only_disk_is_an_error_in_words(web: Web) -> None:
 RENEW = """
 import http.client, threading
 from pathlib import Path
-from gpumon_static.files import write_atomic
+from gpumon_static.system.files import write_atomic
 
 done = threading.Event()
 bad, count = [], [0]

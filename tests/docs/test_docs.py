@@ -14,8 +14,8 @@ from gpumon_static.config import settings
 from gpumon_static.config.checks import EVENT_TYPES
 from gpumon_static.errors import AlreadyRunning, ConfigError, GpumonError
 from gpumon_static.model import STATUS_MEANINGS, Status
+from gpumon_static.model.rules import RULES
 from gpumon_static.publish.exports.metrics import FAMILIES
-from gpumon_static.rules import RULES
 from gpumon_static.store import columns
 from tests.places import ROOT
 from tools import offline, reference

@@ -18,8 +18,8 @@ import pytest
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import Config, HostConfig, NotifyConfig
 from gpumon_static.model import Fault, HostReading
+from gpumon_static.model.rules import RULES
 from gpumon_static.notify.run import notify
-from gpumon_static.rules import RULES
 from gpumon_static.store import events_file
 from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.survey.changes import MOST_EVENTS, note_changes

@@ -17,13 +17,13 @@ import pytest
 from click.testing import CliRunner
 
 from gpumon_static.commands.cli import main
+from gpumon_static.commands.gpufree import _parser
 from gpumon_static.commands.render import render
 from gpumon_static.config import file as config_file
 from gpumon_static.publish.exports.gpufree import gpufree
 from gpumon_static.publish.exports.gpus_json import gpus_json
 from gpumon_static.store import snapshot
 from gpumon_static.survey.survey import build_survey
-from gpumon_static.terminal.gpufree import _parser
 from tests.builders import NOW, busy_gpu, failed, gpu, process, reading
 from tests.offers_lab import load as load_offers
 from tests.offers_lab import readings_of
@@ -48,7 +48,7 @@ def options_of(question: dict[str, Any]) -> list[str]:
 SAME = """
 import contextlib, io, json, sys
 sys.path.insert(0, sys.argv[1])
-from gpumon_static.terminal.gpufree import main
+from gpumon_static.commands.gpufree import main
 answers = []
 for arguments in json.load(sys.stdin):
     out, err = io.StringIO(), io.StringIO()

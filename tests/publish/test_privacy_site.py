@@ -35,7 +35,7 @@ from gpumon_static.model import (
     Status,
     Waiting,
 )
-from gpumon_static.rules import RULES
+from gpumon_static.model.rules import RULES
 from gpumon_static.store import events_file, snapshot
 from gpumon_static.store.pseudonyms import pseudonym, read_key
 from gpumon_static.store.slurm import slurm_file

@@ -16,11 +16,11 @@ from gpumon_static.commands import fetch as fetch_module
 from gpumon_static.commands.render import render
 from gpumon_static.config.settings import Config, HistoryConfig, NotifyConfig, PathsConfig
 from gpumon_static.model import HostReading
-from gpumon_static.resources import own_command
 from gpumon_static.store import events_file
 from gpumon_static.store.events import Event
 from gpumon_static.store.history import questions
 from gpumon_static.store.history.reader import Period, Reader, ask
+from gpumon_static.system.resources import own_command
 from tests.builders import busy_gpu, config, failed, gpu, reading
 from tests.command import gpumon
 

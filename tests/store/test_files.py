@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import write_atomic, write_for_web
 from gpumon_static.store.lock import only_one
+from gpumon_static.system.files import write_atomic, write_for_web
 
 
 def test_a_reader_sees_the_old_or_the_new_text_and_nothing_between(tmp_path: Path) -> None:

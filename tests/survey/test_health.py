@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumon_static import rules
 from gpumon_static.collect.nvidia import diagnosis as checks
 from gpumon_static.collect.nvidia import smi
 from gpumon_static.config.settings import BusyConfig
-from gpumon_static.model import Fault, Gpu
-from gpumon_static.rules import RULES, Severity
-from gpumon_static.states import State
+from gpumon_static.model import Fault, Gpu, rules
+from gpumon_static.model.rules import RULES, Severity
+from gpumon_static.model.states import State
 from gpumon_static.survey.state import gpu_state
 from tests.places import SHARED
 

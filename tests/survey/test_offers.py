@@ -86,7 +86,7 @@ ON_THE_PAGE = """labs => labs.map(({ data, stale, age, questions }) => {
 
 def overview_of(read: list[HostReading], setup: Config) -> Page:
     """The page that these hosts would have, were they many; each of them is a part of the site."""
-    whole = make_ready(read, setup, NOW)
+    whole = make_ready(build_survey(read, setup, NOW), setup)
     parts = [Part(host.name, f"{host.name}.html", (host,)) for host in whole.survey.hosts]
     return overview(whole, parts, [extract(part_page(whole, part), part) for part in parts])
 

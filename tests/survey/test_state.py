@@ -6,7 +6,7 @@ import pytest
 
 from gpumon_static.config.settings import BusyConfig
 from gpumon_static.model import GONE, Gpu, MigDevice
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.survey.state import gpu_state, slice_state, slices_of
 from tests.builders import gpu, process, slices
 

@@ -8,7 +8,7 @@ from random import Random
 from uuid import UUID
 
 from gpumon_static.model import Fault, Gpu, HostReading, MigDevice, Process
-from gpumon_static.rules import RULES
+from gpumon_static.model.rules import RULES
 from tests.builders import busy_gpu, failed, gpu, process, reading
 
 Liar = Callable[[str, Random, int], HostReading]

@@ -12,9 +12,9 @@ from pathlib import Path
 from gpumon_static.collect.amd import cards, tree
 from gpumon_static.collect.values import whole
 from gpumon_static.collect.vendor import HostScript, Sections, VendorReader, VendorReport
-from gpumon_static.command import Command
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
+from gpumon_static.system.command import Command
 
 HUNG = {124, 137}
 """Exit statuses of a reader that was ended."""

@@ -1,7 +1,7 @@
 """The rules of health that are read from amdgpu's files: each is a function of a card's files and readings.
 
 A rule returns None where nothing is wrong or nothing is reported. Names, words and explanations of the rules
-are in gpumon_static/rules.py.
+are in gpumon_static/model/rules.py.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from functools import cache
 
 from distributed import Client, Security
 
-from gpumon_static.command import Command
 from gpumon_static.config.settings import FetchConfig
 from gpumon_static.errors import GpumonError
+from gpumon_static.system.command import Command
 from gpumon_static.text import Say, one_line
 
 PACKAGE = "gpumon-static"

@@ -41,7 +41,7 @@ from gpumon_static.collect.ssh.passwords import NoSecret, Secrets
 from gpumon_static.config.settings import FetchConfig, HostConfig
 from gpumon_static.errors import ConfigError
 from gpumon_static.model import HostReading, Status
-from gpumon_static.programs import Programs, kill_with_descendants
+from gpumon_static.system.programs import Programs, kill_with_descendants
 from gpumon_static.text import Say
 from gpumon_static.times import utc_now
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from gpumon_static.collect.nvidia import integrated, smi
 from gpumon_static.collect.values import whole
 from gpumon_static.collect.vendor import HostScript, Sections, VendorReader, VendorReport
-from gpumon_static.command import Command
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
+from gpumon_static.system.command import Command
 
 
 def read(sections: Sections) -> VendorReport:

@@ -1,7 +1,7 @@
 """The rules of health that are read from nvidia-smi's XML: each is a function of the texts of a `<gpu>`.
 
 A rule returns None where nothing is wrong or nothing is reported: `N/A` is not a fault. Names,
-words and explanations of the rules are in gpumon_static/rules.py.
+words and explanations of the rules are in gpumon_static/model/rules.py.
 """
 
 from __future__ import annotations

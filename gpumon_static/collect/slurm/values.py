@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gpumon_static.config.hostlist import BadHost, expand_nodeset, nodeset_size, split_commas
-from gpumon_static.facts import INDEX
+from gpumon_static.model.facts import INDEX
 
 NOT_KNOWN = {"", "(null)", "None", "N/A", "n/a", "Unknown", "UNKNOWN", "NONE", "INVALID"}
 MOST_DIGITS = 9

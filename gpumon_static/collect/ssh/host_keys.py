@@ -11,10 +11,10 @@ import paramiko
 from gpumon_static.collect.ssh.known_hosts import KnownHosts, Verdict, lookup_name
 from gpumon_static.collect.ssh.target import Target
 from gpumon_static.collect.trace import Step, Trace
-from gpumon_static.command import Command
 from gpumon_static.errors import HostError
-from gpumon_static.files import owner_of
 from gpumon_static.model import Status
+from gpumon_static.system.command import Command
+from gpumon_static.system.files import owner_of
 
 
 def judge(transport: paramiko.Transport, target: Target, known: KnownHosts, trace: Trace) -> Verdict:

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from gpumon_static.collect.once import Once
 from gpumon_static.collect.ssh.passwords import NoSecret, SecretSource
 from gpumon_static.collect.ssh.target import SecretCommand, Target
-from gpumon_static.command import Command
+from gpumon_static.system.command import Command
 
 DEFAULT_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 AGENT_SECONDS = 5

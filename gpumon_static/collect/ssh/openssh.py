@@ -22,11 +22,11 @@ from gpumon_static.collect.probe import framing
 from gpumon_static.collect.ssh.connect import RETRY_AFTER, HungUp
 from gpumon_static.collect.ssh.known_hosts import lookup_name
 from gpumon_static.collect.trace import Step, Trace
-from gpumon_static.command import Command
 from gpumon_static.config.settings import SSH_CONFIG, HostConfig
 from gpumon_static.errors import HostError, Refusal
 from gpumon_static.model import Status
-from gpumon_static.programs import Late, Programs
+from gpumon_static.system.command import Command
+from gpumon_static.system.programs import Late, Programs
 from gpumon_static.text import one_line
 
 FAILED = 255

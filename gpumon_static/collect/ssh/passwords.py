@@ -11,7 +11,7 @@ from typing import Protocol
 
 from gpumon_static.collect.once import Once
 from gpumon_static.collect.ssh.target import SecretCommand
-from gpumon_static.programs import Late, Programs
+from gpumon_static.system.programs import Late, Programs
 
 SECONDS = 30
 MOST_BYTES = 64 * 1024

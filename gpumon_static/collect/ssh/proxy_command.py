@@ -11,7 +11,7 @@ from gpumon_static.collect.ssh.connect import Budget, Endpoint, HungUp, Line, gr
 from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
-from gpumon_static.programs import Programs
+from gpumon_static.system.programs import Programs
 from gpumon_static.text import one_line
 
 

@@ -29,7 +29,7 @@ from gpumon_static.collect.trace import SILENT, Trace
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import Cause, ConfigError, HostError
 from gpumon_static.model import Status
-from gpumon_static.programs import Programs
+from gpumon_static.system.programs import Programs
 from gpumon_static.text import one_line
 
 SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from gpumon_static.facts import declared, sentence
 from gpumon_static.model import Allocated, Gpu, MigDevice
-from gpumon_static.rules import marked
-from gpumon_static.states import READ, State
+from gpumon_static.model.facts import declared, sentence
+from gpumon_static.model.rules import marked
+from gpumon_static.model.states import READ, State
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.survey import Place, SurveyedHost
 
@@ -56,7 +56,7 @@ def written(labels: Mapping[str, str]) -> str:
 
 
 class PlainGauge(NamedTuple):
-    """A gauge that is declared with its field, in model.py."""
+    """A gauge that is declared with its field, in model/readings.py."""
 
     about: str
     field: str

@@ -1,4 +1,4 @@
-"""`gpufree`: terminal/gpufree.py and the modules that it imports, as one file that Python runs.
+"""`gpufree`: commands/gpufree.py and the modules that it imports, as one file that Python runs.
 
 The same bytes each time: the times of the files in it are fixed.
 """
@@ -15,7 +15,8 @@ MODULES = (
     "__init__.py",
     "bounds/__init__.py",
     "bounds/vendors.py",
-    "command.py",
+    "commands/__init__.py",
+    "commands/gpufree.py",
     "errors.py",
     "text.py",
     "times.py",
@@ -23,10 +24,11 @@ MODULES = (
     "survey/offers.py",
     "survey/slurm/__init__.py",
     "survey/slurm/when.py",
+    "system/__init__.py",
+    "system/command.py",
     "terminal/__init__.py",
     "terminal/amounts.py",
     "terminal/free.py",
-    "terminal/gpufree.py",
     "terminal/source.py",
 )
 """None of them imports anything but these and the standard library."""
@@ -36,7 +38,7 @@ import sys
 if sys.version_info < {least}:
     sys.exit("gpufree: needs Python {words} or newer, and this is " + sys.version.split()[0] +
              "; free.txt beside the page has the free GPUs for curl")
-from gpumon_static.terminal.gpufree import main
+from gpumon_static.commands.gpufree import main
 sys.exit(main({url!r}))
 """
 

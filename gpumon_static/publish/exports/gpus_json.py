@@ -1,6 +1,6 @@
 """`gpus.json`: everything on the page, for scripts. schema.py describes it, as gpus.schema.json.
 
-What was read of a record comes from the declarations in model.py; what is decided or counted is here.
+What was read of a record comes from its declaration in model/readings.py; what is decided or counted is here.
 Within a version names and meanings stay and fields may be added; what is not known is null, never 0.
 """
 
@@ -25,9 +25,9 @@ from gpumon_static.model import (
     Process,
     Waiting,
 )
+from gpumon_static.model.rules import Severity, marked, word
+from gpumon_static.model.states import READ
 from gpumon_static.publish.exports.schema import json_fields
-from gpumon_static.rules import Severity, marked, word
-from gpumon_static.states import READ
 from gpumon_static.survey.jobs import Job
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import Tier

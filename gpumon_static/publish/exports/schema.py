@@ -1,6 +1,6 @@
 """`gpus.schema.json`: what stands in gpus.json, field by field.
 
-Fields that were read are declared in model.py; those that are decided, counted or configured are here.
+Fields that were read are declared in model/readings.py; what is decided, counted or configured is here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpumon_static.facts import Declared, declared, sentence
 from gpumon_static.model import (
     Allocated,
     Allocation,
@@ -22,8 +21,9 @@ from gpumon_static.model import (
     Process,
     Waiting,
 )
-from gpumon_static.rules import Severity
-from gpumon_static.states import READ
+from gpumon_static.model.facts import Declared, declared, sentence
+from gpumon_static.model.rules import Severity
+from gpumon_static.model.states import READ
 from gpumon_static.survey.privacy import Tier
 
 Schema = dict[str, Any]

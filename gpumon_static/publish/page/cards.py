@@ -9,11 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpumon_static.bounds.vendors import vendor_of
+from gpumon_static.model.rules import marked
 from gpumon_static.publish.page.past import CardPast
 from gpumon_static.publish.page.records import Bar, Card, CutGpu, Holder, Numbers, Since
 from gpumon_static.publish.page.tooltips import SHARED, build_tooltip, ends_seconds
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
-from gpumon_static.rules import marked
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.names import short_model, slice_model
 from gpumon_static.survey.owners import USER_LETTERS, by_owner

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpumon_static.bounds.vendors import VENDORS
+from gpumon_static.model.states import State
 from gpumon_static.publish.page.columns import (
     ROWS,
     DetailColumns,
@@ -32,7 +33,6 @@ from gpumon_static.publish.page.columns import (
     UserColumns,
     columns_of,
 )
-from gpumon_static.states import State
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Card, HostView, Notice, Page, Tooltip

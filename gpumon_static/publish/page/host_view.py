@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading, Machine, Status
+from gpumon_static.model.states import State
 from gpumon_static.publish.page.cards import build_boxes, build_cards
 from gpumon_static.publish.page.records import (
     KIND_OF,
@@ -26,7 +27,6 @@ from gpumon_static.publish.page.records import (
     Room,
 )
 from gpumon_static.publish.page.words import memory_of, moment, percent, share
-from gpumon_static.states import State
 from gpumon_static.survey.faults import fault_words
 from gpumon_static.survey.offers import against_host, can_paste, load_per_cpu, ram_free_mib
 from gpumon_static.survey.privacy import Tier

@@ -21,11 +21,12 @@ from urllib.parse import quote
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
-from gpumon_static import __version__, resources
+from gpumon_static import __version__
 from gpumon_static.errors import GpumonError
 from gpumon_static.publish.page.branding import Branding
 from gpumon_static.publish.page.data import page_data
 from gpumon_static.publish.page.words import LEGEND
+from gpumon_static.system import resources
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.records import Page

@@ -14,9 +14,9 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpumon_static.model.states import READ, State
 from gpumon_static.publish.page.records import Bar, Card, Holder, IdleRow, Kind, LastCard, LastCut, Since
 from gpumon_static.publish.page.words import memory, memory_of, percent, share
-from gpumon_static.states import READ, State
 from gpumon_static.store.history.last_day import Spans
 from gpumon_static.store.history.past import GpuPast, Past
 from gpumon_static.store.pseudonyms import pseudonym

@@ -23,9 +23,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpumon_static.model.states import TAKEN
 from gpumon_static.publish.page.columns import Rows, columns_of
 from gpumon_static.publish.page.data import as_json, short_number
-from gpumon_static.states import TAKEN
 from gpumon_static.store.history.last_day import NO_BYTE, NO_WATTS, LastDay, first_hour, first_slot
 from gpumon_static.store.history.past import GpuPast, Past
 from gpumon_static.store.history.pools import RANGES, WEEK_HOURS, WIDTH, PointColumn, Pool

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.text import in_gb, natural_key
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gpumon_static.model.states import State
 from gpumon_static.publish.page.records import (
     KIND_OF,
     Bar,
@@ -17,7 +18,6 @@ from gpumon_static.publish.page.records import (
     StateCount,
 )
 from gpumon_static.publish.page.words import memory, share
-from gpumon_static.states import State
 from gpumon_static.survey.names import short_model, slice_model
 from gpumon_static.survey.totals import total
 from gpumon_static.text import count, natural_key

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpumon_static.command import Command
 from gpumon_static.publish.page.records import Quantity, Since
+from gpumon_static.system.command import Command
 from gpumon_static.text import DASH
 
 

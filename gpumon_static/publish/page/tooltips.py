@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 
-from gpumon_static import rules
 from gpumon_static.bounds.vendors import vendor_of
 from gpumon_static.config.settings import BusyConfig
-from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process
+from gpumon_static.model import GONE, Allocated, Gpu, MigDevice, Process, rules
 from gpumon_static.publish.page.records import Fact, FaultRow, JobFact, ProcessRow, Tooltip, UserRow
 from gpumon_static.publish.page.words import memory
 from gpumon_static.survey.owners import USER_LETTERS, Owner, by_owner, owner

@@ -56,7 +56,8 @@ def build_page(
 
     `reports`: the months that have one.
     """
-    return page_of(make_ready(readings, config, now, spec, key, past, reports, clusters))
+    survey = build_survey(readings, config, now, spec, key, clusters)
+    return page_of(make_ready(survey, config, spec, key, past, reports))
 
 
 @dataclass(frozen=True)
@@ -76,24 +77,19 @@ class Whole:
 
 
 def make_ready(
-    readings: Sequence[HostReading],
+    survey: Survey,
     config: Config,
-    now: datetime,
     spec: PageConfig | None = None,
     key: bytes = b"",
     past: Past | None = None,
     reports: Sequence[str] = (),
-    clusters: Sequence[ClusterReport] = (),
-    survey: Survey | None = None,
 ) -> Whole:
-    """As `build_page`; `survey`: of this page, where there is one already."""
-    spec = spec or config.pages[0]
-    survey = survey or build_survey(readings, config, now, spec, key, clusters)
+    """As `build_page`; `survey`: of this page."""
     who = namer(survey.tier, key, config.users)
     return Whole(
         survey=survey,
         config=config,
-        spec=spec,
+        spec=spec or config.pages[0],
         history=PastView(past, who, config.history.idle_after) if past else None,
         drivers=usual_drivers(survey.hosts, config.site.ignore_faults),
         anchors=_anchors(host.name for host in survey.hosts),

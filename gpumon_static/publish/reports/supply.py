@@ -11,9 +11,10 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
-from gpumon_static import __version__, resources
+from gpumon_static import __version__
 from gpumon_static.errors import GpumonError
 from gpumon_static.survey.supply import SupplyRow, hour_words
+from gpumon_static.system import resources
 from gpumon_static.text import DASH
 
 STYLE = "report.css"

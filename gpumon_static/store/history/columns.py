@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpumon_static.facts import Declaration
+from gpumon_static.model.facts import Declaration
 from gpumon_static.store import cells
 from gpumon_static.store.columns import BY_NAME, COLUMNS, MACHINE, CsvColumn
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import (
+from gpumon_static.system.files import (
     NOT_FOR_OTHERS,
     make_directory,
     open_private,

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.store.history.engine import clean_name, filled
 from gpumon_static.store.history.layout import DAY, HOUR
 from gpumon_static.store.history.reader import LOOK_BACK_S, Period, Reader

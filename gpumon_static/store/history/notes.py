@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import write_atomic
 from gpumon_static.store.history.engine import HistoryError
 from gpumon_static.store.history.layout import read_listing
+from gpumon_static.system.files import write_atomic
 
 FILE = "notes.json"
 MOST_RUNS = 120

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 
 NOBODY = ""
 """In the place of a user: memory or a process that belongs to an unknown user."""

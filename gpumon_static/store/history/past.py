@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpumon_static.bounds.tables import MOST_GPUS, MOST_SLICES
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.store.events import Event
 from gpumon_static.store.history import event_log
 from gpumon_static.store.history.engine import HistoryError, clean_name, parquet

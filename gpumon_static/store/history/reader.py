@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from gpumon_static.files import NOT_FOR_OTHERS
 from gpumon_static.store.history.columns import COLUMN_TYPES, COUNTED, REQUIRED
 from gpumon_static.store.history.engine import (
     DamagedFile,
@@ -41,6 +40,7 @@ from gpumon_static.store.history.layout import (
     sums_path,
 )
 from gpumon_static.store.history.notes import FolderNotes
+from gpumon_static.system.files import NOT_FOR_OTHERS
 
 T = TypeVar("T")
 

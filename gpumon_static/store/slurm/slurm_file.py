@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gpumon_static.bounds.reading import bounded
-from gpumon_static.files import read_file, write_atomic
 from gpumon_static.model import HostReading, SlurmAnswer, Status, Waiting
+from gpumon_static.system.files import read_file, write_atomic
 from gpumon_static.times import utc_text
 
 VERSION = 1
@@ -68,6 +68,11 @@ def read(path: Path) -> list[ClusterReport]:
         return [_report(given) for given in document["clusters"]]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return []
+
+
+def statuses(data: Path) -> dict[str, str]:
+    """How each cluster's last question ended."""
+    return {report.name: report.status for report in read(path_in(data))}
 
 
 def report(reading: HostReading) -> ClusterReport:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import Allocated
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.survey.owners import UNKNOWN
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.text import count, plain

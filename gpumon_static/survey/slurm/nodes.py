@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpumon_static.command import Command
+from gpumon_static.system.command import Command
 from gpumon_static.text import clip, split_name
 
 if TYPE_CHECKING:

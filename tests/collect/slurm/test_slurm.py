@@ -17,7 +17,7 @@ from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import BusyConfig, Config
 from gpumon_static.errors import ConfigError, HostError
 from gpumon_static.model import Allocated, Gpu, HostReading, JobGpus, SlurmAnswer, SlurmJob, Status, Waiting
-from gpumon_static.states import State
+from gpumon_static.model.states import State
 from gpumon_static.store import snapshot
 from gpumon_static.store.slurm import slurm_file
 from gpumon_static.survey.state import gpu_state, slice_state, slices_of

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.commands.fetch import in_turn, last_statuses
+from gpumon_static.commands.fetch import in_turn
 from gpumon_static.config.budget import budget_warning
+from gpumon_static.store import snapshot
 from tests.builders import config as config_of
 from tests.builders import host_config
 from tests.command import gpumon, rows
@@ -120,7 +121,7 @@ def test_any_old_file_leaves_the_order_as_it_is(tmp_path: Path, content: str | N
     if content is not None:
         (tmp_path / "csv").write_bytes(content.encode("latin-1"))
     hosts = (host_config("b"), host_config("c"))
-    assert in_turn(hosts, last_statuses(tmp_path / "csv")) == hosts
+    assert in_turn(hosts, snapshot.statuses(tmp_path / "csv")) == hosts
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import jinja2
 import pytest
 
-from gpumon_static import resources
 from gpumon_static.model import Gpu, HostReading
 from gpumon_static.publish.page import html
 from gpumon_static.publish.page.view import build_page
+from gpumon_static.system import resources
 from tests.builders import NOW, busy_gpu, config, failed, gpu, process, reading, slices
 
 HOSTILE = [

@@ -12,6 +12,7 @@ from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.split.overview import extract, overview, part_page
 from gpumon_static.publish.page.split.parts import Part
 from gpumon_static.publish.page.view import build_page, make_ready
+from gpumon_static.survey.survey import build_survey
 from tests.browser import OpenPage, copies
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 from tests.labs import HOSTS, lab, page_of
@@ -337,7 +338,8 @@ def test_a_gpu_that_is_cut_has_one_mark_which_shows_whether_slices_are_free(
     taken = [(), (1,), (0, 1)]
     gpus = [replace(one, slices=slices(2, *busy)) for one, busy in zip(cut, taken, strict=False)]
     read = [reading("n1", [*gpus, busy_gpu(3), gpu(4)]), reading("n2", [gpus[1]])]
-    whole = make_ready(read, config("n1", "n2"), NOW)
+    setup = config("n1", "n2")
+    whole = make_ready(build_survey(read, setup, NOW), setup)
     parts = [Part(host.name, f"{host.name}.html", (host,)) for host in whole.survey.hosts]
     extracts = [extract(part_page(whole, part), part) for part in parts]
     made = overview(whole, parts, extracts) if is_large else build_page(read, config("n1", "n2"), NOW)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static import resources
 from gpumon_static.errors import GpumonError
 from gpumon_static.publish.page import html
+from gpumon_static.system import resources
 from tests.places import ROOT
 
 SCRIPTS = sorted(path.name for path in (ROOT / "assets").glob("*.js") if path.name != "start.js")

@@ -9,10 +9,10 @@ import pytest
 
 from gpumon_static.collect.reading import parse
 from gpumon_static.model import GONE, Disk, Fault, Gpu, Machine
+from gpumon_static.model.rules import RULES, Severity
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.records import Card, Page
 from gpumon_static.publish.page.view import build_page
-from gpumon_static.rules import RULES, Severity
 from tests.builders import NOW, busy_gpu, config, gpu, host_config, process, reading, slices
 
 ECC = Fault("ecc-errors", "uncorrected: 5 in DRAM")

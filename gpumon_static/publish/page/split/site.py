@@ -17,11 +17,11 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import CHUNK, Content
 from gpumon_static.publish.page.html import PageTemplate
 from gpumon_static.publish.page.split.overview import Extract, extract, overview, part_page
 from gpumon_static.publish.page.split.parts import Part, parts_of
 from gpumon_static.publish.page.view import Whole, page_of
+from gpumon_static.system.files import CHUNK, Content
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.branding import Branding

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from gpumon_static import rules
+from gpumon_static.model import rules
 from gpumon_static.publish.page.host_view import FULL_PERCENT
 from gpumon_static.publish.page.records import Attention, HostView, Kind
 from gpumon_static.publish.page.thing_records import (

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpumon_static.facts import INDEX, LOAD, MEMORY, PERCENT, POWER, TEMPERATURE
+from gpumon_static.model.facts import INDEX, LOAD, MEMORY, PERCENT, POWER, TEMPERATURE
 from gpumon_static.store.history.converting.source import names_of_tables
 from gpumon_static.store.history.engine import Engine, filled, parquet, quoted, sql
 from gpumon_static.text import one_line

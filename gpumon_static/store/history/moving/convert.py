@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpumon_static.files import make_directory, sync_directory
 from gpumon_static.store.events import Event
 from gpumon_static.store.history import event_log
 from gpumon_static.store.history.converting import rows, source, tables
@@ -24,6 +23,7 @@ from gpumon_static.store.history.engine import HistoryError, errors_of, open_eng
 from gpumon_static.store.history.layout import BEFORE, DAY, EVENTS, LAST_FILE, SUFFIX, read_listing
 from gpumon_static.store.history.notes import FILE as NOTES_FILE
 from gpumon_static.store.history.notes import MOST_RUNS, FolderNotes
+from gpumon_static.system.files import make_directory, sync_directory
 from gpumon_static.text import Say, count
 
 if TYPE_CHECKING:

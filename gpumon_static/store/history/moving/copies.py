@@ -16,7 +16,6 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from gpumon_static.files import make_directory
 from gpumon_static.store.history.converting.tables import OldNames
 from gpumon_static.store.history.engine import (
     DamagedFile,
@@ -32,6 +31,7 @@ from gpumon_static.store.history.notes import FolderNotes
 from gpumon_static.store.history.reader import can_be_read
 from gpumon_static.store.history.upkeep import checksums
 from gpumon_static.store.history.upkeep.checksums import FILE as SUMS_FILE
+from gpumon_static.system.files import make_directory
 from gpumon_static.text import count
 from gpumon_static.times import utc_text_of
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpumon_static.errors import GpumonError
-from gpumon_static.files import write_atomic
 from gpumon_static.store.history.engine import open_engine
 from gpumon_static.store.history.layout import DAY, HistoryFile, Listing
 from gpumon_static.store.history.notes import FolderNotes
 from gpumon_static.store.history.reader import Reader, can_be_read
+from gpumon_static.system.files import write_atomic
 from gpumon_static.text import Say
 
 FILE = "SHA256SUMS"

@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpumon_static.files import make_directory
 from gpumon_static.store.history.engine import Engine, open_engine, parquet
 from gpumon_static.store.history.layout import LAST_FILE, HistoryFile, read_listing
 from gpumon_static.store.history.moving.copies import name_before
 from gpumon_static.store.history.notes import FolderNotes
 from gpumon_static.store.history.upkeep.checksums import FILE as SUMS_FILE
+from gpumon_static.system.files import make_directory
 from gpumon_static.text import count
 from gpumon_static.times import utc_text_of
 

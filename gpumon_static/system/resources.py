@@ -6,10 +6,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from gpumon_static.command import Command
+from gpumon_static.system.command import Command
 
 PROGRAM = "gpumon-static"
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 
 def find(name: str) -> Path:
@@ -30,4 +30,4 @@ def own_command(*words: object) -> Command:
     program = own_program()
     if program.exists():
         return Command.of(program.absolute(), *words)
-    return Command.of(sys.executable, "-m", __package__, *words)
+    return Command.of(sys.executable, "-m", _PACKAGE.name, *words)

@@ -1,4 +1,4 @@
-"""`gpumon-static report`, and the reports of whole months that `render` writes.
+"""The supply of a period as a report, and the reports of whole months that `render` writes.
 
 Users and groups are those of the main page. A month's report is made once, and again when that changes: it
 would show for ever what the page no longer shows.
@@ -13,19 +13,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import click
-
 from gpumon_static.config.settings import Config
-from gpumon_static.files import read_file, write_atomic
 from gpumon_static.publish.page.past import namer
 from gpumon_static.publish.reports.supply import SupplyReport, SupplySection, render_supply
 from gpumon_static.store.history.engine import HistoryError
 from gpumon_static.store.history.questions import period
 from gpumon_static.store.history.reader import Period, Reader, ask
 from gpumon_static.store.history.supply import supply
-from gpumon_static.store.pseudonyms import read_key
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.supply import SupplyRow, supply_rows, with_names
+from gpumon_static.system.files import read_file
 from gpumon_static.terminal.history.reports import for_scripts
 from gpumon_static.terminal.history.supply import supply_report
 from gpumon_static.times import utc_text
@@ -50,26 +47,22 @@ def month_of(time: datetime) -> ReportTime:
     return ReportTime(int(first.timestamp()), int(following.timestamp()))
 
 
-def report(
-    config: Config, time: ReportTime, now: datetime, output: Path | None, form: str | None, *, by_group: bool
-) -> None:
-    """`form`: csv, json, or None for HTML."""
+def report_text(
+    config: Config, time: ReportTime, now: datetime, form: str | None, key: bytes, *, by_group: bool
+) -> str:
+    """`form`: csv, json, or None for HTML. `key`: for pseudonyms."""
 
     def made(reader: Reader) -> str:
-        maker = _Maker(config, reader, now)
+        maker = _Maker(config, reader, now, key)
         return (
             maker.html(time, by_group=by_group) if form is None else maker.text(time, form, by_group=by_group)
         )
 
-    text = ask(config.history_path, made)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_atomic(output, text)
+    return ask(config.history_path, made)
 
 
-def month_reports(config: Config, now: datetime) -> dict[str, str]:
-    """File name to text: that of the last month, and those that are stale."""
+def month_reports(config: Config, now: datetime, key: bytes) -> dict[str, str]:
+    """File name to text: that of the last month, and those that are stale. `key`: for pseudonyms."""
     folder = config.paths.site / FOLDER
     stale = {name: time for name, time in _written(folder) if _scope_of(folder / name) != _scope(config)}
     try:
@@ -82,7 +75,7 @@ def month_reports(config: Config, now: datetime) -> dict[str, str]:
             return {}
 
         def reports(reader: Reader) -> dict[str, str]:
-            maker = _Maker(config, reader, now)
+            maker = _Maker(config, reader, now, key)
             wanted = stale | ({name: month} if is_missing and maker.is_over(month) else {})
             return {name: maker.html(time, by_group=True) for name, time in wanted.items()}
 
@@ -107,10 +100,11 @@ def empty_report(config: Config, now: datetime) -> str:
 
 
 class _Maker:
-    def __init__(self, config: Config, reader: Reader, now: datetime) -> None:
+    def __init__(self, config: Config, reader: Reader, now: datetime, key: bytes) -> None:
         self._config = config
         self._reader = reader
         self._now = now
+        self._key = key
         self._page = config.pages[0]
 
     def is_over(self, month: ReportTime) -> bool:
@@ -148,8 +142,7 @@ class _Maker:
         idle_after = self._config.history.idle_after
         answer = supply(self._reader, asked, by_group=by_group, idle_after=idle_after)
         tier = Tier(self._page.users or self._config.site.users)
-        key = read_key(self._config.paths.data) if tier is Tier.PSEUDONYMS else b""
-        rows = with_names(supply_rows(answer), namer(tier, key, self._config.users))
+        rows = with_names(supply_rows(answer), namer(tier, self._key, self._config.users))
         return answer.asked, [row for row in rows if not self._page.groups or row.group in self._page.groups]
 
 

@@ -1,8 +1,8 @@
 """How a field of a record is declared, once: what it is, its range or length, its CSV column and its gauge.
 
-`fact(...)` stands in model.py where a dataclass has `field(...)`. From the declaration come the gate's bounds
-(bounds/tables.py), load_data.csv (store/columns.py), the types of the history's columns, gpus.json with its
-schema, the plain gauges of metrics.prom (all in publish/exports/), what pages without names leave out
+`fact(...)` stands in readings.py where a dataclass has `field(...)`. From the declaration come the gate's
+bounds (bounds/tables.py), load_data.csv (store/columns.py), types of the history's columns, gpus.json with
+its schema, the plain gauges of metrics.prom (all in publish/exports/), what pages without names leave out
 (survey/privacy.py), and the tables of the docs.
 """
 

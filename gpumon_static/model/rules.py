@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpumon_static.model import Fault
+from gpumon_static.model.readings import Fault
 
 
 class Severity(StrEnum):

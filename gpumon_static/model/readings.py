@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from gpumon_static.facts import (
+from gpumon_static.model.facts import (
     CENTURY_S,
     CLOCK,
     DISK,
