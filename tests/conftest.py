@@ -80,16 +80,19 @@ LONGEST_FIRST = (
     "deploy_cron",
     "deploy_ansible",
     "deploy_readme",
+    "printed",
+    "slurm_real",
     "torture",
     "dask",
-    "private",
-    "render",
+    "demo",
+    "convert",
     "page_things",
 )
 """Files whose tests take or wait longest: begun last, one of them would keep a worker busy when all else is done."""
 
 
 TOGETHER = {
+    "convert",
     "dask",
     "demo",
     "deploy_web",
@@ -97,7 +100,9 @@ TOGETHER = {
     "page_things",
     "printed",
     "prometheus",
+    "show_at",
     "slurm_real",
+    "sql",
     "ssh_jump",
     "top",
     "wheel",

@@ -614,7 +614,7 @@ def _setup(readings: Sequence[HostReading]) -> Config:
     return config(*(host_config(r.host, gpus=2, group="g") for r in readings))
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(labs(3))
 def test_what_passed_the_gate_breaks_nothing(given: list[HostReading]) -> None:
     readings = [replace(bounded(reading), fetched_at=READ_AT) for reading in given]
@@ -683,7 +683,7 @@ def _generated(number: int) -> list[HostReading]:
 def test_the_pages_own_scripts_take_whatever_passed_the_gate(open_page: OpenPage, tmp_path: Path) -> None:
     names = ["constructor", "__proto__", "toString", "</script>", "a\u202eb"]
     holders = tuple(process(n + 1, user=name, name=name) for n, name in enumerate(names))
-    readings = [bounded(a_reading("first", [busy_gpu(0, processes=holders)])), *_generated(300)]
+    readings = [bounded(a_reading("first", [busy_gpu(0, processes=holders)])), *_generated(120)]
     setup = _setup(readings)
     html = _check_page(setup, readings, _check_history(tmp_path, setup, readings))
     opened = open_page(html)

@@ -250,7 +250,19 @@ def test_other_commands_take_the_config_of_the_demo(demo_run: Run) -> None:
 
 def test_demo_runs_again_in_its_own_directory(tmp_path: Path) -> None:
     for hosts in ("2", "1"):
-        finished = gpumon("demo", "--dir", tmp_path / "lab", "--hosts", hosts, "--gpus", "2", "--seed", "5")
+        finished = gpumon(
+            "demo",
+            "--dir",
+            tmp_path / "lab",
+            "--history",
+            "1",
+            "--hosts",
+            hosts,
+            "--gpus",
+            "2",
+            "--seed",
+            "5",
+        )
         assert finished.returncode == 0, finished.stderr
     table = rows(tmp_path / "lab" / "data" / "load_data.csv")
     assert {(row["host"], row["gpu_index"]) for row in table} == {("vision-01", "0"), ("vision-01", "1")}
@@ -271,7 +283,9 @@ def test_demo_leaves_a_directory_alone_that_is_not_its_own(tmp_path: Path) -> No
 
 
 def test_sixty_four_hosts_are_easy(tmp_path: Path) -> None:
-    finished = gpumon("demo", "--dir", tmp_path, "--hosts", "64", "--gpus", "8")
+    finished = gpumon(
+        "demo", "--dir", tmp_path, "--history", "1", "--hosts", "64", "--gpus", "8", timeout=600
+    )
     assert finished.returncode == 0, finished.stderr
     readings = snapshot.read(tmp_path / "data" / "load_data.csv")
     assert len(readings) == 64
@@ -284,7 +298,7 @@ def test_sixty_four_hosts_are_easy(tmp_path: Path) -> None:
 def serving(directory: Path, temporary: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A demo that serves, and the URL it printed."""
     temporary.mkdir()
-    arguments = [*PROGRAM, "demo", "--dir", str(directory), "--hosts", "2", "--serve", "0"]
+    arguments = [*PROGRAM, "demo", "--dir", str(directory), "--hosts", "2", "--history", "1", "--serve", "0"]
     environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout
@@ -316,7 +330,7 @@ def test_serve_serves_the_page_and_ends_cleanly(tmp_path: Path, ending: signal.S
 def test_serve_on_a_port_that_is_taken_says_so(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        finished = gpumon("demo", "--dir", tmp_path, "--hosts", "1", "--serve", port)
+        finished = gpumon("demo", "--dir", tmp_path, "--hosts", "1", "--history", "0", "--serve", port)
     assert finished.returncode == 1
     assert finished.stderr == f"gpumon-static: cannot serve on port {port}: Address already in use\n"
 

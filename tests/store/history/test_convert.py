@@ -243,7 +243,7 @@ def test_killed_at_any_moment_it_starts_again_and_ends_the_same(
 ) -> None:
     chance = random.Random(7)
     now = str(last_run(database))
-    for number in range(4):
+    for number in range(2):
         data = tmp_path / str(number)
         data.mkdir()
         shutil.copy(database, data / "history.db")
