@@ -1,7 +1,6 @@
 """The files of a deployment: the templates of templates/deploy/, filled with the values of an installation.
 
-A template has `@{name}` where a value goes. A value of several lines is indented, or commented
-out, as the line it stands on.
+Values are quoted for the program that reads the file: nothing is escaped for HTML.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gpumon_static.collect.probe.framing import PROBE_PATH
 from gpumon_static.deployment import UNITS, schedule
@@ -20,7 +20,6 @@ from gpumon_static.system import resources
 Quote = Callable[[str], str]
 TIME_TO_WRITE_S = 50
 """Seconds between the deadline of a fetch and the end of a run."""
-_VALUE = re.compile(r"^(?P<indent>[ \t#]*)@\{(?P<block>\w+)\}$|@\{(?P<name>\w+)\}", re.MULTILINE)
 _PLAIN = re.compile(r"[\w./@:+-]+")
 
 
@@ -64,9 +63,16 @@ def text_of(name: str, there: Installation) -> str:
     if name == "gpumon-dask-worker.service":
         # Dask reads the load of its machine, and the key may be in any home.
         values |= {"protect_home": "read-only", "proc_subset": "all"}
+    # S701: these are no HTML.
+    environment = Environment(  # noqa: S701
+        loader=FileSystemLoader(resources.find("templates") / "deploy"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
     for part in ("hardening", "nginx-settings", "nginx-locations"):
-        values[part.removeprefix("nginx-")] = _filled(part, values).rstrip("\n")
-    return _filled(name, values)
+        text = environment.get_template(part).render(values)
+        values[part.removeprefix("nginx-")] = text.rstrip("\n")
+    return environment.get_template(name).render(values)
 
 
 def _values(there: Installation, quote: Quote) -> dict[str, str]:
@@ -100,14 +106,3 @@ def _values(there: Installation, quote: Quote) -> dict[str, str]:
         "probe": PROBE_PATH,
         "public_key": there.public_key,
     }
-
-
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found["name"]:
-            return values[found["name"]]
-        lines = values[found["block"]].split("\n")
-        return "\n".join(f"{found['indent']}{line}" if line else "" for line in lines)
-
-    template = resources.find(str(Path("templates/deploy", name))).read_text(encoding="utf-8")
-    return _VALUE.sub(value, template)
