@@ -10,6 +10,7 @@ HostError                 one host could not be read: becomes that host's row, n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from gpumon_static.model import Status
     from gpumon_static.system.command import Command
 
+ON_STOP: list[Callable[[], None]] = []
+"""Called when a signal ends the command, before it raises: a library may have work in threads to stop."""
 THEN = ", then"
 """Before the command in an error: `, then: COMMAND`, or `, then as gpumon: COMMAND`."""
 

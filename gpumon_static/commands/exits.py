@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from gpumon_static.commands.cli import main
-from gpumon_static.errors import GpumonError
+from gpumon_static.errors import ON_STOP, GpumonError
 
 BROKEN_PIPE_EXIT = 141
 TIDY_S = 1.5
@@ -70,10 +70,18 @@ def _stop(number: int, frame: FrameType | None, waits: int = MOST_WAITS) -> None
         signal.signal(signal.SIGALRM, lambda _, there: _stop(number, there, waits - 1))
         signal.setitimer(signal.ITIMER_REAL, IMPORT_S)
         return
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
+    signal.signal(signal.SIGALRM, lambda *_: _end_late(number))
     signal.setitimer(signal.ITIMER_REAL, TIDY_S)
     _signals.append(number)
+    for stop in ON_STOP:
+        stop()
     raise Stopped(number)
+
+
+def _end_late(number: int) -> NoReturn:
+    """Exit although something is still open: the line is printed here, nobody else will."""
+    os.write(2, b"gpumon-static: interrupted\n")
+    os._exit(128 + number)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

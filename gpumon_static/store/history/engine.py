@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpumon_static.errors import GpumonError
+from gpumon_static.errors import ON_STOP, GpumonError
 from gpumon_static.system.files import (
     NOT_FOR_OTHERS,
     make_directory,
@@ -89,8 +89,8 @@ def _stoppable() -> Iterator[None]:
     """A signal is one again: DuckDB makes an error of its own of whatever its handler raised."""
     try:
         yield
-    except RuntimeError as error:
-        if str(error) == "Query interrupted":
+    except Exception as error:
+        if str(error) in ("Query interrupted", "INTERRUPT Error: Interrupted!"):
             raise KeyboardInterrupt from error
         raise
 
@@ -105,11 +105,15 @@ def open_engine(folder: Path) -> Iterator[Engine]:
         # The first run of all may be one that spills.
         _make_folder(folder)
         connection = duckdb.connect(config={**limits, "threads": THREADS})
+        # Without it DuckDB waits for its threads, which go on with the question.
+        interrupt = connection.interrupt
+        ON_STOP.append(interrupt)
         try:
             # Times are shown and cut in UTC, whatever the machine's zone is.
             connection.execute(f"SET TimeZone = 'UTC'; SET enable_progress_bar = false; {sql('sql/macros')}")
             yield Engine(connection)
         finally:
+            ON_STOP.remove(interrupt)
             connection.close()
 
 
