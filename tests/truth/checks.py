@@ -367,7 +367,7 @@ class Checks:
             want = sums[hour][0] / sums[hour][1] if hour in sums else None
             if hour not in moved:
                 self.findings.same(
-                    "card: utilization by the hour", (*what, hour), want, value, 100 * COARSE_LEVEL
+                    "card: utilization by the hour", (*what, hour), want, value, 100 * COARSE_LEVEL + 0.5
                 )
 
     def _users_of_slots(self, key: tuple[str, str, int | None], at: int) -> dict[int, set[str]]:

@@ -20,7 +20,7 @@ def follow(
     questions: int,
     periods: tuple[str, ...],
     off: tuple[str, ...],
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], object] = str,
 ) -> Checks:
     """`looks`: how often the page is made and compared. `questions`: how often the past is asked for, beside the end.
 
