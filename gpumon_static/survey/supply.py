@@ -159,11 +159,17 @@ def supply_rows(answer: SupplyAnswer) -> list[SupplyRow]:
 
 
 def with_names(rows: Iterable[SupplyRow], who: Callable[[str], str] | None) -> list[SupplyRow]:
-    """`who`: what a login is called; None where no names are shown."""
-    return [
-        replace(row, held_by=tuple((who(user), days) for user, days in row.held_by) if who else ())
-        for row in rows
-    ]
+    """`who`: what a login is called; None where no names are shown. Logins with one name are added up."""
+    return [replace(row, held_by=_by_name(row.held_by, who) if who else ()) for row in rows]
+
+
+def _by_name(
+    held_by: Iterable[tuple[str, float]], who: Callable[[str], str]
+) -> tuple[tuple[str, float], ...]:
+    days: dict[str, float] = {}
+    for user, held in held_by:
+        days[who(user)] = days.get(who(user), 0.0) + held
+    return tuple(sorted(days.items(), key=lambda item: (-item[1], item[0])))
 
 
 def with_queue(

@@ -14,10 +14,17 @@ from tests.truth.schedule import CLOCK_CHANGE, DAY, ZONE, build
 
 def main() -> int:
     interval = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-    lab = build(CLOCK_CHANGE - 20 * DAY, 30, interval)
+    days = int(sys.argv[2]) if len(sys.argv) > 2 else 30
+    lab = build(CLOCK_CHANGE - days * 2 // 3 * DAY, days, interval)
     with zone(ZONE), TemporaryDirectory() as folder:
         checks = follow(
-            lab, Path(folder), looks=30, questions=5, periods=("90m", "24h", "7d", "30d"), off=("24h", "7d")
+            lab,
+            Path(folder),
+            looks=30,
+            questions=5,
+            periods=("90m", "24h", "7d", "30d"),
+            off=("24h", "7d"),
+            progress=lambda line: print(line, file=sys.stderr, flush=True),
         )
     print("\n".join(wrong(checks.findings)), file=sys.stderr)
     print(f"{len(lab.works):,} jobs, {len(checks.reference.runs):,} runs\n")

@@ -249,6 +249,12 @@ class Checks:
             "held_idle_percent": _share(want["held"], known),
             "free_percent": _share(want["free"], known),
             "none_free_percent": _share(want["none"], want["judged"]),
+            **{
+                f"{name}_free_percent": _share(want[name], want["judged"]) if want["most"] >= number else None
+                for name, number in (("two", 2), ("four", 4), ("eight", 8))
+            },
+            "unknown_percent": 100
+            - (_share(known * want["counted"], want["all"] * (at - want["first"])) or 0),
             "coverage_percent": _share(known * want["counted"], want["all"] * (at - want["first"])),
             "reclaimable_percent": _share(want["long"], known),
             "held_pauses_percent": _share(want["held"] - want["long"], known),
@@ -256,6 +262,9 @@ class Checks:
             "allocated_idle_percent": _share(want["idle"], want["reported"]),
         }
         self.findings.same("supply: GPUs", what, want["gpus"], row.get("gpus"))
+        self.findings.same(
+            "supply: GPU days held idle", what, want["held"] / DAY, row.get("held_idle_gpu_days"), 0.06
+        )
         for name, share in shares.items():
             self.findings.same(f"supply: {name}", what, share, row.get(name), 0.15)
 
@@ -318,26 +327,71 @@ class Checks:
         sums = self.reference.last_day(at)
         past = self.pipeline.block("past")
         page = self.pipeline.block("data")
+        cut = {(look.host, look.index) for _, look, *_ in self._cards() if look.slice is not None}
         for key, look, _, _, place in self._cards():
+            if look.slice is None and (look.host, look.index) in cut:
+                continue
             card = self._card(look.host, place)
-            if not card:
-                continue
             row = _past_row(past, page, look.host, place)
-            if row is None:
+            self.findings.same("last 24 h: cards that have it", (at, key), True, bool(card and row))
+            if not card or row is None:
                 continue
-            found = dict(zip(("busy", "held", "free"), row[6], strict=True))
+            self._hours_of_card((at, key), row, past)
+            self._bands((at, key), self._users_of_slots(key, at), row["bands"], past["users"])
+            found = dict(zip(("busy", "held", "free"), row["spent"], strict=True))
             found["unknown"] = DAY // 60 - sum(found.values())
-            self._largest(at, key, row[7])
+            self._largest(at, key, row["peaks"])
             want = sums[key] | {"unknown": DAY - sum(sums[key].values())}
             for state, seconds in want.items():
                 self.findings.same(f"last 24 h: {state}", (at, key), seconds / 60, found[state], 1.6)
             ribbon = re.search(r'data-r="([^"]*)"', card)
             self._ribbon((at, key), self._slots(key, at), ribbon[1] if ribbon else "")
 
+    def _hours_of_card(self, what: Any, row: Any, past: Any) -> None:
+        """The small chart of a card: means of the hours of the clock, at every fourth level."""
+        at, (_, uuid, slice_) = what
+        sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for look, seconds in self.reference.counted(
+            past["hour"] * HOUR, at, self.reference.of_card[uuid, slice_]
+        ):
+            if look.percent is not None:
+                place = sums[look.run // HOUR - past["hour"]]
+                place[0] += look.percent * max(1, seconds)
+                place[1] += max(1, seconds)
+        moved = {
+            look.run // HOUR - past["hour"]
+            for look in self.reference.of_card[uuid, slice_]
+            if look.host != what[1][0]
+        }
+        for hour, value in enumerate(decoded(row["utilization"], 24, 100)):
+            want = sums[hour][0] / sums[hour][1] if hour in sums else None
+            if hour not in moved:
+                self.findings.same(
+                    "card: utilization by the hour", (*what, hour), want, value, 100 * COARSE_LEVEL + 0.5
+                )
+
+    def _users_of_slots(self, key: tuple[str, str, int | None], at: int) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = defaultdict(set)
+        first = (at - DAY) // 900 + 1
+        for look, seconds in self.reference.counted(at - DAY - 900, at, self.reference.of_card[key[1:]]):
+            names = ", ".join(sorted({SHOWN_NAMES.get(user, user) for user in look.users}))
+            for slot in range(look.at // 900, (look.at + max(seconds, 1) - 1) // 900 + 1):
+                found[slot - first].add(names)
+        return found
+
+    def _bands(self, what: Any, users: dict[int, set[str]], bands: list[int], names: list[str]) -> None:
+        """Each quarter of an hour has the name of somebody who was there, or none where nobody was all the time."""
+        pairs = list(zip(bands[::2], bands[1::2], strict=True))
+        for (first, user), following in zip(pairs, [*(slot for slot, _ in pairs[1:]), 96], strict=True):
+            for slot in range(first, following):
+                if slot in users:
+                    name = names[user] if user >= 0 else ""
+                    self.findings.same("ribbon: whose", (*what, slot), True, name in users[slot])
+
     def _largest(self, at: int, key: tuple[str, str, int | None], found: list[int | None]) -> None:
         """Single readings of the last 24 hours of the clock."""
         first = (at // HOUR - 23) * HOUR
-        looks = [k for k in self.reference.looks if k.run >= first and (k.host, k.uuid, k.slice) == key]
+        looks = [look for look in self.reference.of_card[key[1:]] if look.run >= first]
         total = self.reference.lab.cards[key[1]].model.total_mib if key[2] is None else SLICES[key[2]][1]
         levels = (
             [look.percent for look in looks],
@@ -353,9 +407,7 @@ class Checks:
         """Of the last day, by quarter of an hour: seconds in each state."""
         first = (at - DAY) // 900 + 1
         found: dict[int, Counter[str]] = defaultdict(Counter)
-        for look, seconds in self.reference.counted(at - DAY - 900, at):
-            if (look.host, look.uuid, look.slice) != key:
-                continue
+        for look, seconds in self.reference.counted(at - DAY - 900, at, self.reference.of_card[key[1:]]):
             start = max(look.at, at - DAY - 900)
             while seconds > 0:
                 step = min(seconds, 900 - start % 900)
@@ -469,10 +521,15 @@ class Checks:
 
 
 def _past_row(past: Any, page: Any, host: str, place: str) -> Any:
-    """What the page has of the past of a card; None of one that is cut, whose slices have it."""
-    where = [one[1] for one in page["hosts"]].index(host)
-    cards = [str(gpu[0]) for gpu in page["hosts"][where][10]]
-    return past["gpus"][where][cards.index(place)] if place in cards else None
+    """What the page has of the past of a card, by name; None of one that is cut, whose slices have it."""
+    columns = page["columns"]
+    where = [one[columns["host"].index("name")] for one in page["hosts"]].index(host)
+    cards = [
+        str(gpu[columns["gpu"].index("index")]) for gpu in page["hosts"][where][columns["host"].index("gpus")]
+    ]
+    if place not in cards:
+        return None
+    return dict(zip(past["columns"]["gpu"], past["gpus"][where][cards.index(place)], strict=True))
 
 
 def place_of(look: Look) -> str:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.truth.checks import Checks
+from tests.truth.moments import Moments
 from tests.truth.pipeline import Pipeline, asked_at
 from tests.truth.reference import Reference
 from tests.truth.schedule import HOUR, Lab
 
 
 def follow(
-    lab: Lab, folder: Path, *, looks: int, questions: int, periods: tuple[str, ...], off: tuple[str, ...]
+    lab: Lab,
+    folder: Path,
+    *,
+    looks: int,
+    questions: int,
+    periods: tuple[str, ...],
+    off: tuple[str, ...],
+    progress: Callable[[str], object] = str,
 ) -> Checks:
     """`looks`: how often the page is made and compared. `questions`: how often the past is asked for, beside the end.
 
@@ -19,6 +28,8 @@ def follow(
     """
     pipeline, reference = Pipeline(lab, folder), Reference(lab)
     checks = Checks(pipeline, reference)
+    moments = Moments(checks)
+    looked: list[int] = []
     runs = list(lab.runs())
     pages = {len(runs) * number // looks - 1 for number in range(1, looks + 1)}
     asked = {len(runs) * number // (questions + 1) - 1 for number in range(1, questions + 1)}
@@ -31,8 +42,17 @@ def follow(
             checks.now(now)
             checks.page(now)
             checks.events()
+            moments.now(now)
+            looked.append(reference.runs[-1])
+            findings = checks.findings
+            progress(
+                f"{number + 1:,} of {len(runs):,} runs: {findings.checked.total():,} checks,"
+                f" {findings.wrong.total():,} wrong {dict(findings.wrong) or ''}"
+            )
         if number in asked or following is None:
             checks.past(now, *periods)
+            for run in looked[-5:] if following is None else ():
+                moments.then(now, run)
         if following is None or following - start > 2 * HOUR + lab.interval:
             # The collector is off, and somebody asks.
             checks.past(now + 2 * HOUR, *off)

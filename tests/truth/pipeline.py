@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from unittest.mock import patch
 from click.testing import CliRunner
 
 from gpumon_static.collect.readers import Readers
-from gpumon_static.commands import cli_history, options
+from gpumon_static.commands import cli_history, cli_terminal, options
 from gpumon_static.commands.cli import main
 from gpumon_static.commands.fetch import fetch
 from gpumon_static.commands.render import render
@@ -107,7 +107,10 @@ class Pipeline:
     def command(self, at: int, *words: str) -> str:
         """What `gpumon-static WORDS` prints when it is called then, in a pipe."""
         now = lambda: datetime.fromtimestamp(at, UTC)  # noqa: E731
-        with patch.object(options, "now", now), patch.object(cli_history, "now", now):
+        modules = (options, cli_history, cli_terminal)
+        with ExitStack() as replaced:
+            for module in modules:
+                replaced.enter_context(patch.object(module, "now", now))
             result = CliRunner().invoke(main, [*words, "-c", str(self.path)], catch_exceptions=False)
         assert result.exit_code == 0, (words, result.output)
         return result.stdout

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -63,6 +64,8 @@ class Reference:
     runs: list[int] = field(default_factory=list)
     """By the time of their last host."""
     looks: list[Look] = field(default_factory=list)
+    of_card: dict[tuple[str, int | None], list[Look]] = field(default_factory=lambda: defaultdict(list))
+    """By UUID and slice, wherever it was."""
     readings: dict[str, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
     """By host: when it was asked, and whether it answered."""
     last: dict[str, dict[tuple[str, int | None], Since]] = field(default_factory=lambda: defaultdict(dict))
@@ -95,26 +98,30 @@ class Reference:
         for host, seen in by_host.items():
             self._keep(host, asked_at(host, start), run, seen, arrived)
 
+    def _append(self, look: Look) -> None:
+        self.looks.append(look)
+        self.of_card[look.uuid, look.slice].append(look)
+
     def _end_of(self, host: str, key: tuple[str, int | None]) -> int:
-        return max(look.at for look in self.looks if look.host == host and (look.uuid, look.slice) == key)
+        return max(look.at for look in self.of_card[key] if look.host == host)
 
     def _keep(self, host: str, at: int, run: int, seen: list[Look] | None, arrived: set[str]) -> None:
         known = self.last[host]
         if seen is None:
             for entry in known.values():
-                self.looks.append(_unseen(entry.look, at, run))
+                self._append(_unseen(entry.look, at, run))
             return
         keys = {(look.uuid, look.slice) for look in seen}
         for key, entry in list(known.items()):
             if key in keys:
                 continue
             if key[1] is None and key[0] not in arrived and at - entry.look.at < MISSING_S:
-                self.looks.append(_unseen(entry.look, at, run))
+                self._append(_unseen(entry.look, at, run))
             else:
                 del known[key]
                 self.gone[host, *key] = self._end_of(host, key)
         for look in seen:
-            self.looks.append(look)
+            self._append(look)
             self.first.setdefault((host, look.uuid, look.slice), look.at)
             known[look.uuid, look.slice] = self._since(known.get((look.uuid, look.slice)), look)
 
@@ -216,10 +223,11 @@ class Reference:
                 found[host, at] = (at, following)
         return found
 
-    def counted(self, since: int, now: int) -> Iterator[tuple[Look, int]]:
-        """Looks of a period, with the seconds of theirs that are in it."""
-        seconds = self.seconds
-        for look in self.looks:
+    def counted(self, since: int, now: int, looks: list[Look] | None = None) -> Iterator[tuple[Look, int]]:
+        """Looks of a period, with the seconds of theirs that are in it. `looks`: in order; all if not given."""
+        seconds, looks = self.seconds, self.looks if looks is None else looks
+        first = bisect_left(looks, since - 2 * self.lab.interval - 60, key=lambda look: look.run)
+        for look in looks[first:]:
             if look.at <= now:
                 end = look.at + self.length(*seconds[look.host, look.at], now)
                 inside = min(end, now) - max(look.at, since)
@@ -234,7 +242,7 @@ class Reference:
 
     def in_use_before(self, host: str, uuid: str, since: int) -> int:
         """Seconds that a GPU was seen in use until then. A pause of up to an hour counts, and one look that finds it free."""
-        looks = [k for k in self.looks if (k.host, k.uuid, k.slice) == (host, uuid, None) and k.at <= since]
+        looks = [look for look in self.of_card[uuid, None] if look.host == host and look.at <= since]
         known = [look for look in looks if look.state in KNOWN]
         used, following, is_over = 0, since, False
         for look in reversed(known[:-1]):
@@ -302,17 +310,18 @@ class Reference:
         return found
 
     def last_day(self, now: int) -> dict[tuple[str, str, int | None], dict[str, int]]:
-        """By host, UUID and slice, of those that are there: seconds of the last 24 h in each state; the rest is unknown."""
-        sums: dict[Any, dict[str, int]] = {
-            (host, *key): {"free": 0, "busy": 0, "held": 0}
-            for host, known in self.last.items()
-            for key in known
-        }
-        for look, seconds in self.counted(now - DAY, now):
-            row = sums.get((look.host, look.uuid, look.slice))
-            if row is not None and look.state in KNOWN:
-                row[look.state] += seconds
-        return sums
+        """By host, UUID and slice, of those that are there: seconds of the last 24 h in each state; the rest is unknown.
+
+        It is the record of the card, wherever it was.
+        """
+        found = {}
+        for host, known in self.last.items():
+            for key in known:
+                row = found[host, *key] = {"free": 0, "busy": 0, "held": 0}
+                for look, seconds in self.counted(now - DAY, now, self.of_card[key]):
+                    if look.state in KNOWN:
+                        row[look.state] += seconds
+        return found
 
     def supply(self, since: int, now: int, by_group: bool) -> dict[tuple[str, str | None], dict[str, Any]]:
         """By model and group: what was free at once, weighed by the time of runs."""
@@ -377,6 +386,7 @@ def _add_run(row: dict[str, Any], looks: list[Look], seconds: int, run: int) -> 
     states = [look.state for look in looks]
     known = sum(state in KNOWN for state in states)
     row["last"], row["gpus"] = run, len(looks)
+    row["most"] = max(Counter(look.host for look in looks).values())
     row["counted"] += seconds
     for state in ("free", "busy", "held"):
         row[state] += seconds * states.count(state)
@@ -390,7 +400,8 @@ def _add_run(row: dict[str, Any], looks: list[Look], seconds: int, run: int) -> 
             free_by_host[look.host] += look.state == "free"
         row["judged"] += seconds
         row["none"] += seconds if not any(free_by_host.values()) else 0
-        row["two"] += seconds if max(free_by_host.values()) >= 2 else 0
+        for name, number in (("two", 2), ("four", 4), ("eight", 8)):
+            row[name] += seconds if max(free_by_host.values()) >= number else 0
 
 
 def _unseen(look: Look, at: int, run: int) -> Look:

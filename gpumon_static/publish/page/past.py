@@ -159,7 +159,8 @@ class PastView:
     def people(self, users: tuple[str, ...]) -> str:
         if self.who is None:
             return count(len(users), "user") if users else ""
-        return ", ".join(self.who(user) for user in users)
+        # Two logins may be shown by one name.
+        return ", ".join(dict.fromkeys(map(self.who, users)))
 
     def idle_rows(self, cards: Iterable[tuple[str, str, Card]]) -> tuple[IdleRow, ...]:
         """Host, its anchor and each of its cards to those held without work for too long, longest first."""
@@ -194,7 +195,7 @@ class PastView:
             looks=self._idle_looks(gpu, idle_s),
             idle_s=idle_s,
             message=message,
-            users=tuple((self.who(user), bool(user)) for user in gpu.users) if self.who else (),
+            users=tuple(dict.fromkeys((self.who(user), bool(user)) for user in gpu.users)) if self.who else (),
         )
 
     def _idle_looks(self, gpu: GpuPast, idle_s: int) -> str:

@@ -298,7 +298,8 @@ def _bands(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[int]:
         if first > pen and bands and bands[-1] >= 0:
             bands += [pen, -1]
         pen = last
-        name = ", ".join(map(view.who, held_by[:MOST_OWNERS])) if state in TAKEN else None
+        names = list(dict.fromkeys(map(view.who, held_by)))
+        name = ", ".join(names[:MOST_OWNERS]) if state in TAKEN else None
         owner = -1 if name is None else users.setdefault(name, len(users))
         if bands[-1:] != [owner]:
             bands += [first, owner]

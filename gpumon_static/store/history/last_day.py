@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gpumon_static.model.states import State
@@ -56,6 +56,14 @@ class Spans:
         self._stops = array("q", stops)
         self._states = states
         self._users = users
+
+    def joined(self, other: Spans) -> Spans:
+        """With the spells of the same card in another host: it was moved, so they do not overlap."""
+        if not len(other._starts):
+            return self
+        spells = sorted([*self.spells(), *other.spells()], key=lambda spell: spell.start)
+        starts, stops, states, users = zip(*spells, strict=True)
+        return Spans(self._first, starts, stops, states, users, self._until)
 
     def spells(self) -> Iterator[Spell]:
         return map(Spell, self._starts, self._stops, self._states, self._users)
@@ -148,6 +156,15 @@ class LastDay:
         self.most = most
         """The largest single readings: utilization and memory in percent, temperature, power."""
 
+    def joined(self, other: LastDay | None) -> LastDay:
+        """With the hours of the same card in another host."""
+        if other is None:
+            return self
+        pairs = zip(self._hours, other._hours, strict=True)
+        hours = array("Q", (theirs if ours == _NO_HOUR else ours for ours, theirs in pairs))
+        levels = zip(self.most, other.most, strict=True)
+        return LastDay(hours, tuple(map(_most, levels)))
+
     @property
     def utilization(self) -> bytes:
         return self._bytes(0)
@@ -171,7 +188,12 @@ class LastDay:
         return self._hours.tobytes()[offset :: self._hours.itemsize]
 
 
-_NO_HOURS = array("Q", [NO_BYTE + (NO_BYTE << 8) + (NO_BYTE << 16) + (NO_WATTS << 24)]) * HOURS
+def _most(levels: Iterable[int | None]) -> int | None:
+    return max((level for level in levels if level is not None), default=None)
+
+
+_NO_HOUR = NO_BYTE + (NO_BYTE << 8) + (NO_BYTE << 16) + (NO_WATTS << 24)
+_NO_HOURS = array("Q", [_NO_HOUR]) * HOURS
 
 
 def first_hour(now: int) -> int:

@@ -173,10 +173,21 @@ def _gpus(reader: Reader, now: int, newest: int) -> tuple[dict[GpuKey, GpuPast],
             gpu = GpuPast(*names, state, users_, known_at, since, *rest)
             key = str(index) if slice_ < 0 else f"{index}:{slice_}"
             found[host, key] = by_card[host, card, slice_] = gpu
+    only = _in_one_host(by_card)
     for card_key, spans in read_spans(reader, now, reader.until(now)):
-        if known := by_card.get(card_key):
-            known.spans = spans
+        if known := by_card.get(card_key) or only.get(card_key[1:]):
+            known.spans = spans.joined(known.spans)
     for card_key, day in read_days(reader, now, newest):
-        if known := by_card.get(card_key):
-            known.day = day
+        if known := by_card.get(card_key) or only.get(card_key[1:]):
+            known.day = day.joined(known.day)
     return found, down_since, len(per_host)
+
+
+def _in_one_host(by_card: dict[CardKey, GpuPast]) -> dict[tuple[str, int], GpuPast]:
+    """Cards that one host has today: what they did in another before they were moved is their past, too."""
+    hosts = Counter((card, slice_) for _, card, slice_ in by_card)
+    return {
+        (card, slice_): gpu
+        for (_, card, slice_), gpu in by_card.items()
+        if hosts[card, slice_] == 1 and not card.startswith("#")
+    }
