@@ -57,11 +57,16 @@ class Spans:
         self._states = states
         self._users = users
 
-    def joined(self, other: Spans) -> Spans:
-        """With the spells of the same card in another host: it was moved, so they do not overlap."""
-        if not len(other._starts):
-            return self
-        spells = sorted([*self.spells(), *other.spells()], key=lambda spell: spell.start)
+    def follows(self, other: Spans) -> bool:
+        """Whether it begins after the other ends: of one card, in two hosts, that it was moved.
+
+        A host that lists the card of another one, too, does so at the same time.
+        """
+        return bool(len(self._starts) and len(other._starts)) and max(other._stops) <= self._starts[0]
+
+    def after(self, other: Spans) -> Spans:
+        """With the spells before it."""
+        spells = [*other.spells(), *self.spells()]
         starts, stops, states, users = zip(*spells, strict=True)
         return Spans(self._first, starts, stops, states, users, self._until)
 

@@ -173,14 +173,27 @@ def _gpus(reader: Reader, now: int, newest: int) -> tuple[dict[GpuKey, GpuPast],
             gpu = GpuPast(*names, state, users_, known_at, since, *rest)
             key = str(index) if slice_ < 0 else f"{index}:{slice_}"
             found[host, key] = by_card[host, card, slice_] = gpu
-    only = _in_one_host(by_card)
-    for card_key, spans in read_spans(reader, now, reader.until(now)):
-        if known := by_card.get(card_key) or only.get(card_key[1:]):
-            known.spans = spans.joined(known.spans)
-    for card_key, day in read_days(reader, now, newest):
-        if known := by_card.get(card_key) or only.get(card_key[1:]):
-            known.day = day.joined(known.day)
+    _add_last_day(reader, now, newest, by_card)
     return found, down_since, len(per_host)
+
+
+def _add_last_day(reader: Reader, now: int, newest: int, by_card: dict[CardKey, GpuPast]) -> None:
+    """With what a card did in another host, before it was moved."""
+    only = _in_one_host(by_card)
+    elsewhere: list[tuple[GpuPast, Spans]] = []
+    for key, spans in read_spans(reader, now, reader.until(now)):
+        if known := by_card.get(key):
+            known.spans = spans
+        elif known := only.get(key[1:]):
+            elsewhere.append((known, spans))
+    moved = {id(gpu) for gpu, before in elsewhere if gpu.spans.follows(before)}
+    for gpu, before in elsewhere:
+        if id(gpu) in moved:
+            gpu.spans = gpu.spans.after(before)
+    for key, day in read_days(reader, now, newest):
+        known = by_card.get(key) or only.get(key[1:])
+        if known and (key in by_card or id(known) in moved):
+            known.day = day.joined(known.day)
 
 
 def _in_one_host(by_card: dict[CardKey, GpuPast]) -> dict[tuple[str, int], GpuPast]:

@@ -36,3 +36,13 @@ def test_a_uuid_that_two_hosts_report_brings_no_past_from_one_to_the_other(tmp_p
     past = lab.past(end).gpus
     assert past["node2", "0"].spans.minutes() == [0, 0, 5]
     assert past["node1", "0"].spans.minutes() == [65, 0, 0]
+
+
+def test_a_host_that_listed_a_card_of_another_one_leaves_nothing_in_its_last_day(tmp_path: Path) -> None:
+    lab = HistoryLab(tmp_path, "node1", "node2")
+    own, evil = reading("node1", [busy_gpu(uuid="GPU-1")]), reading("node2", [gpu(uuid="GPU-1")])
+    lab.every(START, START + HOUR, own, evil)
+    end = START + 2 * HOUR
+    lab.every(START + HOUR + 300, end, own, reading("node2"))
+    found = lab.past(end).gpus["node1", "0"]
+    assert found.spans.minutes() == [120, 0, 0]
