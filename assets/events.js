@@ -1,6 +1,6 @@
 // What happened: the events of a year as a timeline by kind, and as a list, of one host or kind where that is asked for.
 //
-// takes: on byName element times clock chart things
+// takes: on byName duration element times clock chart things
 (() => {
   "use strict";
   const { element, things } = gpumon;
@@ -70,11 +70,35 @@
     return picture;
   }
 
-  function list(rows) {
-    const cells = rows.slice(0, most).map(({ at, host, what }) => [
-      things.when(at), host ? things.link("host", [host.name], host.short) : "", element("bdi", {}, what),
+  // The newest first. A host that came back ends the row of its outage; as publish/page/tabs/outages.py.
+  function withoutReturns(events) {
+    const rows = [];
+    const back = new Map();
+    for (const event of events) {
+      if (event.kind === "host-up") {
+        if (back.has(event.host)) rows.push(back.get(event.host));
+        back.set(event.host, event);
+      } else if (event.kind === "host-down") {
+        rows.push({ ...event, until: back.get(event.host)?.at });
+        back.delete(event.host);
+      } else rows.push(event);
+    }
+    return [...rows, ...back.values()].sort((one, two) => two.at - one.at);
+  }
+
+  function when({ at, until }) {
+    const [from, to] = [at, until].map((seconds) => seconds && new Date(seconds * 1000));
+    const words = gpumon.times.span(from, to, gpumon.clock.made());
+    return element("time", { dateTime: from.toISOString(), title: gpumon.times.utc(from) }, words);
+  }
+
+  function list(events) {
+    const rows = withoutReturns(events);
+    const cells = rows.slice(0, most).map((row) => [
+      when(row), row.until ? gpumon.duration(row.until - row.at) : "",
+      row.host ? things.link("host", [row.host.name], row.host.short) : "", element("bdi", {}, row.what),
     ]);
-    const made = things.table("", ["When", "Host", "What"], cells).firstElementChild;
+    const made = things.table("", ["When", "#For", "Host", "What"], cells).firstElementChild;
     if (rows.length <= most) return [made];
     const more = element("button", { type: "button" }, `Show more of ${rows.length}`);
     more.addEventListener("click", () => {

@@ -1,6 +1,6 @@
-// The tables of users and of GPU hours: sortable by each column, also after a refresh.
+// The tables of users and of GPU hours: sortable by each column, also after a refresh. One's own row is the first.
 //
-// takes: on byName sorting
+// takes: on byName state sorting
 (() => {
   "use strict";
   const TABLES = ".people table, [data-live=usage] table";
@@ -22,6 +22,21 @@
       return order.sign * (order.isNumber ? a - b : gpumon.byName(a, b));
     });
     table.tBodies[0].append(...rows);
+    putOwnFirst(table);
+  }
+
+  // The shown name behind "I am", which is a login.
+  function ownName() {
+    const me = gpumon.state.me.toLowerCase();
+    const own = me && gpumon.state.hosts.flatMap((host) => host.gpus).find((gpu) => gpu.names.length === 1 && gpu.logins.includes(me));
+    return own ? own.names[0].toLowerCase() : me;
+  }
+
+  function putOwnFirst(table) {
+    const name = ownName();
+    for (const row of table.tBodies[0].rows) row.classList.toggle("mine", name !== "" && row.cells[0].textContent.trim().toLowerCase() === name);
+    const own = table.querySelector("tr.mine");
+    if (own) table.tBodies[0].prepend(own);
   }
 
   // Rows beyond the first are in a template: they cost no layout until they are asked for.
@@ -39,7 +54,10 @@
     for (const table of document.querySelectorAll(TABLES)) {
       gpumon.sorting.prepare(table);
       const order = orders.get(keyOf(table));
-      if (!order) continue;
+      if (!order) {
+        putOwnFirst(table);
+        continue;
+      }
       const heads = table.tHead.rows[0].cells;
       for (const head of heads) head.removeAttribute("aria-sort");
       heads[order.column].ariaSort = order.sign < 0 ? "descending" : "ascending";
@@ -57,5 +75,6 @@
     sort(table, orders.get(keyOf(table)));
   });
   gpumon.on("update", start);
+  gpumon.on("filter", () => document.querySelectorAll(TABLES).forEach(putOwnFirst));
   start();
 })();

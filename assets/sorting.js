@@ -7,7 +7,7 @@
   // Heads become buttons, so that the keyboard reaches them.
   function prepare(table) {
     for (const head of table.tHead.rows[0].cells) {
-      if (head.firstElementChild) continue;
+      if (head.firstElementChild || !head.textContent) continue;
       head.replaceChildren(gpumon.element("button", { type: "button" }, head.textContent));
     }
   }

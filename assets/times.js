@@ -47,6 +47,14 @@
     return `${date(then)}${year}, ${hour(then)}`;
   }
 
+  // Sat 14 Nov, 19:24 to Sun 04:24; of what goes on, only when it began.
+  function span(then, until, today) {
+    const year = then.getFullYear() === today.getFullYear() ? "" : ` ${then.getFullYear()}`;
+    const from = `${days(then, today) === 0 ? "today" : `${weekday(then)} ${date(then)}${year}`}, ${hour(then)}`;
+    if (!until) return from;
+    return `${from} to ${days(then, until) === 0 ? "" : `${weekday(until)} ${days(then, until) < 6 ? "" : `${date(until)} `}`}${hour(until)}`;
+  }
+
   const whole = (then) => `${date(then)} ${then.getFullYear()}, ${hour(then)}`;
 
   function utc(then) {
@@ -56,5 +64,5 @@
 
   gpumon.duration = duration;
   gpumon.age = age;
-  gpumon.times = { hour, date, since, by, at, whole, utc };
+  gpumon.times = { hour, date, since, by, at, span, whole, utc };
 })();

@@ -139,6 +139,18 @@ def web_address(value: Any, base: Path) -> str:
     return str(value)
 
 
+def contact_address(value: Any, base: Path) -> str:
+    """With the place of the login, once, and not where it would choose the server."""
+    text = string(value, base)
+    forms = r"mailto:[^{}\s\"'<>]*\{login\}[^{}\s\"'<>]*|https://[^/@{}\s\"'<>]+/[^{}\s\"'<>]*\{login\}[^{}\s\"'<>]*"
+    if len(text) > 500 or not re.fullmatch(forms, text):
+        raise Wrong(
+            "must be 'mailto:{login}@lab.example' or an https address with {login} in its path,"
+            f" not {shown(value)}"
+        )
+    return text
+
+
 def resource_name(value: Any, base: Path) -> str:
     """As `dask worker --resources` takes it: without spaces, commas and equals signs."""
     if not re.fullmatch(r"[\w.-]+", string(value, base)):

@@ -21,6 +21,7 @@ from gpumon_static.config.checks import (
     choice,
     colour,
     command_line,
+    contact_address,
     day,
     duration,
     event_types,
@@ -240,6 +241,11 @@ class SiteConfig:
         True, boolean, "publish `gpufree`: `free` as one file, for users without an installation"
     )
     url: str | None = key(None, web_address, "address of the page, which `gpufree` asks by itself")
+    contact: str | None = key(
+        None,
+        contact_address,
+        "how to write to a user: `mailto:{login}@lab.example`, or an https address of a chat with `{login}`",
+    )
 
 
 @dataclass(frozen=True)

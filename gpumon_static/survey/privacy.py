@@ -36,7 +36,17 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gpumon_static.model import GONE, Allocation, Disk, Fault, Gpu, HostReading, NodeState, Process, Status
+from gpumon_static.model import (
+    GONE,
+    Allocation,
+    Disk,
+    Fault,
+    Gpu,
+    HostReading,
+    NodeState,
+    Process,
+    Status,
+)
 from gpumon_static.model.facts import declared
 from gpumon_static.store.pseudonyms import pseudonym, read_key
 from gpumon_static.survey.state import is_at_rest

@@ -15,7 +15,8 @@ from gpumon_static.model.states import State
 from gpumon_static.text import in_gb, natural_key
 
 if TYPE_CHECKING:
-    from gpumon_static.publish.page.thing_records import HealthView, JobRow, SupplyView
+    from gpumon_static.publish.page.tabs.held_day import HeldDay
+    from gpumon_static.publish.page.thing_records import HealthView, IdlePerson, JobRow, SupplyView
 
 WIDEST = 8
 """Columns of the page on the widest screen; page.css knows it too."""
@@ -501,6 +502,12 @@ class Person:
     more_hosts: int = 0
     given: GivenView | None = None
     """Where Slurm has given them GPUs."""
+    write: str = ""
+    """The address to write to them; empty where there is none."""
+    day: HeldDay | None = None
+    """The last 24 hours."""
+    percent: int = 0
+    """Of the GPUs of the user who has most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,6 +519,25 @@ class People:
     """Of those rows that are users: what an ended process holds belongs to none."""
     first: tuple[Person, ...] = ()
     rest: tuple[Person, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """11 users hold 29 GPUs and slices; yusuf has most, 6."""
+        somebody = [row for row in self.rows if row.is_name]
+        if not somebody:
+            return ""
+        many = somebody[0].gpus
+        most = [row.name for row in somebody if row.gpus == many]
+        who = " and ".join(most) if len(most) < 3 else f"{len(most)} users"
+        of_most = (
+            f"{who} {'has' if len(most) == 1 else 'have'} most, {many}{'' if len(most) == 1 else ' each'}"
+        )
+        held = f"{self.count} users hold {self.total.gpus} GPUs"
+        return (
+            f"{held}; {of_most}."
+            if len(somebody) > 1
+            else f"{who} holds {many} GPU{'' if many == 1 else 's'}."
+        )
 
     @property
     def left_out(self) -> int:
@@ -585,6 +611,8 @@ class HistoryView:
     """JSON for the browser, escaped for a script element."""
     runs: str = ""
     """Of the hours of users: how many runs there were, of how many."""
+    idle_people: tuple[IdlePerson, ...] = ()
+    """The same by person."""
 
 
 @dataclass(frozen=True, slots=True)

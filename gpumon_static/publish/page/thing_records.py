@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpumon_static.publish.page.records import Quantity, Since
+from gpumon_static.publish.page.records import IdleRow, Quantity, Since
 from gpumon_static.system.command import Command
 from gpumon_static.text import DASH
 
@@ -58,6 +58,8 @@ class SupplyLine:
     words: str
     held_long: str = ""
     """Of the held time: in stretches of `idle_after` or longer; empty where that is not known."""
+    queue: str = ""
+    """What waits for it in Slurm now, where the words above do not have it."""
     allocated_idle: str = DASH
     """Of the time that Slurm reported on."""
     allocated_days: str = ""
@@ -70,6 +72,8 @@ class SupplyTable:
     label: str
     told: str
     """What there is of the period, where that is not all of it."""
+    summary: str
+    """Which models are short, and which are held idle."""
     lines: tuple[SupplyLine, ...]
     group_lines: tuple[SupplyLine, ...]
     more: int
@@ -98,6 +102,10 @@ class DownRow:
     reason: str
     down: str
     """2 h; empty where it is not known."""
+    action: str = ""
+    """What to do about it."""
+    command: Command | None = None
+    """To paste on the collector, after the action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,8 @@ class EventRow:
     kind: str
     host: str
     title: str
+    lasted: str = ""
+    """Of an outage that is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +171,28 @@ class AvailabilityRow:
     share: str
     percent: float | None
     coverage: str
+    up: str = ""
+    """The last 30 days as a path, each day one wide; `down`: the same of when it did not answer."""
+    down: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IdlePerson:
+    """What one user, or several together, hold without work."""
+
+    users: tuple[tuple[str, bool], ...]
+    holder: str
+    """In the place of users, where the page shows no names."""
+    gpus: tuple[IdleRow, ...]
+    more: int
+    number: int
+    longest: str
+    idle_s: int
+    idle: str
+    """Of all of them together."""
+    message: str
+    write: str
+    """The address for it; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,5 +216,8 @@ class HealthView:
     """That are installed, and older than ours."""
     unread: int = 0
     """Hosts that no fetch has asked yet."""
+    summary: str = ""
+    """What needs attention, in one sentence."""
+    hosts_down: int = 0
     listed: int = 0
     """How many hosts that are down and faults there are: all of them, also where a table is cut."""

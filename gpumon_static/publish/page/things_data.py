@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gpumon_static.publish.page.columns import Rows, columns_of
 from gpumon_static.publish.page.data import as_json, short_number
 from gpumon_static.publish.page.past_data import Series, letters
-from gpumon_static.publish.page.tabs.health import title_of
+from gpumon_static.publish.page.tabs.outages import title_of
 from gpumon_static.publish.page.tooltips import ends_seconds
 from gpumon_static.store.history.machines import MACHINE_WIDTH, MachinePast
 from gpumon_static.store.history.past import MACHINE_RANGES

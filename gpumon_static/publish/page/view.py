@@ -13,11 +13,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading
+from gpumon_static.publish.page.contact import Writer, writer
 from gpumon_static.publish.page.host_view import Frame, build_host
 from gpumon_static.publish.page.past import PastView, namer
 from gpumon_static.publish.page.records import Attention, HistoryView, HostView, Kind, Page
 from gpumon_static.publish.page.summary import build_headline, build_models, build_tallies
-from gpumon_static.publish.page.tabs.health import build_health, shown_events
+from gpumon_static.publish.page.tabs.health import build_health, health_summary, shown_events
 from gpumon_static.publish.page.tabs.history import build_history
 from gpumon_static.publish.page.tabs.jobs import MOST_JOBS, build_jobs
 from gpumon_static.publish.page.tabs.people import build_people
@@ -72,6 +73,8 @@ class Whole:
     anchors: dict[str, str]
     """By name; the same on each page of a site."""
     reports: Sequence[str] = ()
+    write: Writer | None = None
+    """To users: None where the page shows no names."""
     is_part: bool = False
     """Other pages have other hosts, and an overview has what concerns them all."""
 
@@ -94,6 +97,7 @@ def make_ready(
         drivers=usual_drivers(survey.hosts, config.site.ignore_faults),
         anchors=_anchors(host.name for host in survey.hosts),
         reports=reports,
+        write=writer(config.site.contact, logins_of(config.users)) if survey.tier is Tier.NAMES else None,
     )
 
 
@@ -103,7 +107,9 @@ def page_of(whole: Whole) -> Page:
     frame = Frame(survey, whole.drivers, history)
     views = [build_host(host, whole.anchors[host.name], frame) for host in survey.hosts]
     shown_history = (
-        build_history(history, views, everything=not whole.spec.groups and not whole.is_part)
+        build_history(
+            history, views, everything=not whole.spec.groups and not whole.is_part, write=whole.write
+        )
         if history
         else None
     )
@@ -126,6 +132,8 @@ def assembled(
     now, latest = survey.made_at, survey.latest
     data_time = moment(latest, now, survey.stale_after_s) if latest else None
     tells_names = survey.tier is not Tier.COUNTS
+    health = build_health(survey, views, history, config.site.ignore_faults, own_attention(survey))
+    idle = shown_history.idle_people if shown_history else ()
     return Page(
         title=survey.title,
         tab_title=f"{headline.number} {headline.text} – {survey.title}".lstrip(),
@@ -136,7 +144,7 @@ def assembled(
         attention=tuple(attention[:MOST_ATTENTION]),
         more_attention=tuple(attention[MOST_ATTENTION:]),
         hosts=tuple(views),
-        people=build_people(shown, survey.given) if tells_names else None,
+        people=build_people(shown, survey.given, history, whole.write) if tells_names else None,
         tells_names=tells_names,
         logins=logins_of(config.users) if survey.tier is Tier.NAMES else {},
         footer=config.site.footer,
@@ -153,7 +161,7 @@ def assembled(
         if history and not whole.is_part
         else None,
         reports=tuple(sorted(whole.reports, reverse=True)),
-        health=build_health(survey, views, history, config.site.ignore_faults, own_attention(survey)),
+        health=replace(health, summary=health_summary(health, idle)),
         things=things,
         demand=() if whole.is_part else (*idle_lines(survey), *demand_lines(survey.clusters, now)),
     )

@@ -46,6 +46,22 @@ def availability(reader: Reader, now: int, newest: int) -> dict[str, Availabilit
     }
 
 
+def heartbeat(reader: Reader, now: int, newest: int) -> dict[str, str]:
+    """By host a letter for each of the last 30 UTC days; a space where nothing is known.
+
+    0 where it always answered, else 1 to 9 by how much of the known time it did not.
+    """
+    first = now // DAY - DAYS + 1
+    asked = Period(first * DAY, max(now, newest))
+    days: dict[str, list[str]] = {}
+    for host, day, up, down in reader.engine.rows(
+        filled("questions/heartbeat", hosts=reader.sums("hosts", asked))
+    ):
+        if up + down > 0 and 0 <= day - first < DAYS:
+            days.setdefault(host, [" "] * DAYS)[day - first] = str(-(-9 * down // (up + down)))
+    return {host: "".join(letters) for host, letters in days.items()}
+
+
 class MachinePast(NamedTuple):
     first: int = 0
     """The number of the first point since 1970. A history may be younger than its range."""

@@ -13,7 +13,13 @@ from gpumon_static.store.history import event_log
 from gpumon_static.store.history.engine import HistoryError, clean_name, parquet
 from gpumon_static.store.history.last_day import NO_SPANS, CardKey, LastDay, Spans, read_days, read_spans
 from gpumon_static.store.history.layout import DAY, HOUR, LAST_FILE
-from gpumon_static.store.history.machines import Availability, MachinePast, availability, series
+from gpumon_static.store.history.machines import (
+    Availability,
+    MachinePast,
+    availability,
+    heartbeat,
+    series,
+)
 from gpumon_static.store.history.pools import (
     RANGES,
     Grid,
@@ -76,6 +82,8 @@ class Past:
     machines: dict[str, MachinePast] = field(default_factory=dict)
     """By range."""
     availability: dict[str, Availability] = field(default_factory=dict)
+    heartbeat: dict[str, str] = field(default_factory=dict)
+    """By host: its last 30 days."""
     events: list[Event] = field(default_factory=list)
     """The newest first, of the last year; at most `MOST_EVENTS`."""
     supply: dict[str, list[SupplyAnswer]] = field(default_factory=dict)
@@ -106,6 +114,7 @@ def read(reader: Reader, now: datetime, *, by_group: bool = False, idle_after: i
         sizes=read_sizes(reader),
         machines={name: series(reader, *of_machines[name], at, newest) for name in MACHINE_RANGES},
         availability=availability(reader, at, newest),
+        heartbeat=heartbeat(reader, at, newest),
         events=event_log.read(reader.engine, reader.folder, at - YEAR, MOST_EVENTS, MOST_EVENTS_OF_A_HOST),
         supply=_supply(reader, at, until, len(gpus), by_group=by_group, idle_after=idle_after),
         grids=ranges,

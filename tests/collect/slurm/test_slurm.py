@@ -16,7 +16,16 @@ from gpumon_static.collect.slurm.nodes import takes_jobs
 from gpumon_static.config import file as config_file
 from gpumon_static.config.settings import BusyConfig, Config
 from gpumon_static.errors import ConfigError, HostError
-from gpumon_static.model import Allocated, Gpu, HostReading, JobGpus, SlurmAnswer, SlurmJob, Status, Waiting
+from gpumon_static.model import (
+    Allocated,
+    Gpu,
+    HostReading,
+    JobGpus,
+    SlurmAnswer,
+    SlurmJob,
+    Status,
+    Waiting,
+)
 from gpumon_static.model.states import State
 from gpumon_static.store import snapshot
 from gpumon_static.store.slurm import slurm_file

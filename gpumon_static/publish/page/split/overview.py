@@ -77,7 +77,11 @@ def overview(whole: Whole, parts: Sequence[Part], extracts: Sequence[Extract]) -
     by_name = {view.full_name: view for one in extracts for view in one.views}
     views = [by_name[host.name] for host in survey.hosts]
     idle = sorted(chain(*(one.idle for one in extracts)), key=lambda row: -row.idle_s)
-    shown = build_history(history, views, everything=not whole.spec.groups, idle=idle) if history else None
+    shown = (
+        build_history(history, views, everything=not whole.spec.groups, idle=idle, write=whole.write)
+        if history
+        else None
+    )
     attention = (*own_attention(survey), *chain(*attention_of(views)))
     page = assembled(whole, views, jobs, shown, attention, things_of(whole, jobs, shown, each=False))
     rows = tuple(_part_row(part, one) for part, one in zip(parts, extracts, strict=True))

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
 from typing import TYPE_CHECKING
 
-from gpumon_static.model import rules
+from gpumon_static.model import Status, rules
 from gpumon_static.publish.page.host_view import FULL_PERCENT
 from gpumon_static.publish.page.records import Attention, HostView, Kind
+from gpumon_static.publish.page.tabs.outages import TEXT_LETTERS, beat_paths, event_rows
 from gpumon_static.publish.page.thing_records import (
     AvailabilityRow,
     DiskRow,
     DownRow,
     DriverRow,
-    EventRow,
     FaultLine,
     HealthView,
+    IdlePerson,
     UpkeepRow,
 )
 from gpumon_static.publish.page.words import memory_of, share
 from gpumon_static.survey.faults import acknowledged_words, outdated_probe, wrong_clock
-from gpumon_static.survey.news import tell
-from gpumon_static.survey.privacy import Tier
 from gpumon_static.survey.slurm.nodes import resume_command
-from gpumon_static.text import DASH, clip, natural_key
-from gpumon_static.times import utc_text
+from gpumon_static.system.command import Command
+from gpumon_static.text import DASH, clip, count, natural_key
 
 if TYPE_CHECKING:
     from gpumon_static.publish.page.past import PastView
@@ -34,13 +32,24 @@ if TYPE_CHECKING:
     from gpumon_static.store.history.machines import Availability
     from gpumon_static.survey.survey import Survey, SurveyedHost
 
-FREED = "gpu-freed"
-"""No worry, and one of every day: only the browser lists it, if asked."""
 MOST_ROWS = 200
 MOST_EVENTS_SHOWN = 50
 MOST_NAMED = 6
-TEXT_LETTERS = 160
 REOPEN = "When it is ready again:"
+NEXT_STEPS = {
+    Status.DNS: "Look for its name in the DNS, or set address for it in the config.",
+    Status.UNREACHABLE: "Is it on, and connected to the network?",
+    Status.REFUSED: "Start sshd on it, or set its port in the config.",
+    Status.TIMEOUT: "Is it on, and does it hang? A slow one needs a longer connect_timeout.",
+    Status.HOST_KEY: "Compare its key: reinstalled, or another host under this name?",
+    Status.AUTH: "Put the collector's public key into authorized_keys of its login.",
+    Status.NO_SHELL: "Only hosts with a POSIX shell can be read.",
+    Status.NO_NVIDIA_SMI: "Install the driver, or set nvidia_smi to its path.",
+    Status.NO_GPU_TOOL: "Install the driver and its tools.",
+    Status.DRIVER: "Load the driver: after an update of the kernel or driver, reboot it.",
+    Status.NO_GPUS: "Look for the GPUs with lspci; reseat or replace a card that is missing.",
+}
+"""What to do first about a host that does not answer; `check` finds out more."""
 
 
 def build_health(
@@ -51,23 +60,25 @@ def build_health(
     own: Iterable[Attention] = (),
 ) -> HealthView:
     """`own`: what concerns all hosts."""
-    events = [event for event in shown_events(survey, past) if event.type != FREED]
+    events = event_rows(shown_events(survey, past), survey.tier)
     known = past.past.availability if past else {}
     there = [(host.name, known[host.name]) for host in survey.hosts if host.name in known]
-    rows = sorted(map(_availability, there), key=lambda row: (row.percent is None, row.percent))
+    beats = past.past.heartbeat if past else {}
+    rows = [_availability(name, found, beats.get(name, "")) for name, found in there]
+    rows.sort(key=lambda row: (row.percent is None, row.percent))
     down = list(_down(views, past))
     faults = [*_of_all(own), *_faults(survey.hosts, views)]
-    not_always = [row for row in rows if row.percent is None or row.percent < 100]
     return HealthView(
         down=tuple(down[:MOST_ROWS]),
         faults=tuple(faults[:MOST_ROWS]),
         listed=len(down) + len(faults),
+        hosts_down=len(down),
         drivers=() if "driver-differs" in ignored else tuple(_drivers(survey.hosts))[:MOST_ROWS],
         disks=tuple(_disks(survey.hosts))[:MOST_ROWS],
-        events=tuple(_event(event, survey.tier) for event in events[:MOST_EVENTS_SHOWN]),
+        events=tuple(events[:MOST_EVENTS_SHOWN]),
         events_in_all=len(events),
-        availability=tuple(not_always[:MOST_ROWS]),
-        always_up=len(rows) - len(not_always),
+        availability=tuple(rows[:MOST_ROWS]),
+        always_up=sum(row.percent == 100 for row in rows[MOST_ROWS:]),
         clocks=tuple(_clocks(survey.hosts))[:MOST_ROWS],
         acknowledged=tuple(
             UpkeepRow(host.name, clip(words, TEXT_LETTERS))
@@ -85,31 +96,20 @@ def shown_events(survey: Survey, past: PastView | None) -> list[Event]:
     return [event for event in past.past.events if event.host in names] if past else []
 
 
-def title_of(event: Event, tier: Tier) -> str:
-    """What happened, without the host's name."""
-    title = tell(event, with_error=tier is Tier.NAMES).title
-    if event.type == FREED:
-        # Not now: it was so then.
-        title = title.replace(" are free", " became free").replace(" is free", " became free")
-    return clip(title.removeprefix(event.host).removeprefix(":").strip(), TEXT_LETTERS)
-
-
-def _event(event: Event, tier: Tier) -> EventRow:
-    at = event.at.astimezone(UTC)
-    return EventRow(
-        at=utc_text(at),
-        text=f"{at.day} {at:%b %Y, %H:%M} UTC",
-        kind=event.type,
-        host=event.host,
-        title=title_of(event, tier),
-    )
-
-
 def _down(views: Iterable[HostView], past: PastView | None) -> Iterator[DownRow]:
     for view in views:
         if view.notice and view.notice.kind is Kind.FAILED:
             down = past.down_for(view.full_name) if past else ""
-            yield DownRow(view.full_name, view.anchor, view.notice.status, view.notice.reason, down)
+            status = view.notice.status
+            yield DownRow(
+                view.full_name,
+                view.anchor,
+                status,
+                view.notice.reason,
+                down,
+                NEXT_STEPS.get(Status(status), "") if status in set(Status) else "",
+                Command.of("gpumon-static", "check", view.full_name),
+            )
 
 
 def _of_all(own: Iterable[Attention]) -> Iterator[FaultLine]:
@@ -182,9 +182,29 @@ def _probes(hosts: Iterable[SurveyedHost]) -> Iterator[UpkeepRow]:
             yield UpkeepRow(host.name, "version {} is installed, the collector has {}".format(*versions))
 
 
-def _availability(entry: tuple[str, Availability]) -> AvailabilityRow:
-    host, found = entry
+def _availability(host: str, found: Availability, days: str) -> AvailabilityRow:
     # Rounded down: only a host that never failed has 100.
     percent = None if found.share is None else int(1000 * found.share) / 10
     text = DASH if percent is None else f"{percent:.1f}"
-    return AvailabilityRow(host, text, percent, f"{100 * found.coverage:.0f}")
+    return AvailabilityRow(host, text, percent, f"{100 * found.coverage:.0f}", *beat_paths(days))
+
+
+def health_summary(health: HealthView, idle: Sequence[IdlePerson]) -> str:
+    """2 hosts are down, 1 fault is open, and 4 GPUs are held idle by 3 users."""
+    faults = health.listed - health.hosts_down
+    gpus, users = (
+        sum(person.number for person in idle),
+        len({name for p in idle for name, is_name in p.users if is_name}),
+    )
+    by = f" by {count(users, 'user')}" if users else ""
+    parts = [
+        f"{count(health.hosts_down, 'host')} {_are(health.hosts_down)} down" if health.hosts_down else "",
+        f"{count(faults, 'fault')} {_are(faults)} open" if faults else "",
+        f"{count(gpus, 'GPU')} {_are(gpus)} held idle{by}" if gpus else "",
+    ]
+    *first, last = list(filter(None, parts)) or [""]
+    return f"{', '.join(first)}{' and ' if first else ''}{last}." if last else ""
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"

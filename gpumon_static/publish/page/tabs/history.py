@@ -17,11 +17,13 @@ from gpumon_static.publish.page.past_data import (
     whole_pools,
 )
 from gpumon_static.publish.page.records import HistoryView, HostView, IdleRow, Quantity, UsageRow
+from gpumon_static.publish.page.tabs.idle import idle_people
 from gpumon_static.store.history.past import USER_RANGES
 from gpumon_static.text import DASH
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
+    from gpumon_static.publish.page.contact import Writer
     from gpumon_static.publish.page.past import PastView, Who
     from gpumon_static.store.history.questions import UserUse
 
@@ -31,7 +33,12 @@ RANGE_WORDS = {"24h": "24 h", "7d": "7 days", "30d": "30 days", "1y": "a year"}
 
 
 def build_history(
-    view: PastView, hosts: Sequence[HostView], *, everything: bool, idle: Sequence[IdleRow] | None = None
+    view: PastView,
+    hosts: Sequence[HostView],
+    *,
+    everything: bool,
+    idle: Sequence[IdleRow] | None = None,
+    write: Writer | None = None,
 ) -> HistoryView:
     """`idle`: where it is known already, of hosts whose cards are on other pages."""
     cards = ((host.full_name, host.anchor, card) for host in hosts for card in host.cards)
@@ -40,8 +47,10 @@ def build_history(
     counted = None if everything else names
     levels = past_levels(view, whole_pools(view.past, counted))
     models = models_past(view.past, names)
+    idle_rows = view.idle_rows(cards) if idle is None else tuple(idle)
     return HistoryView(
-        idle=view.idle_rows(cards) if idle is None else tuple(idle),
+        idle=idle_rows,
+        idle_people=idle_people(idle_rows, write),
         idle_after=duration(view.idle_after),
         usage=_usage(view, counted),
         runs=_runs(view),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.records import GivenView, People, Person
-from gpumon_static.publish.page.words import memory, percent
+from gpumon_static.publish.page.tabs.held_day import HeldDay, held_days
+from gpumon_static.publish.page.words import memory, percent, share
 from gpumon_static.survey.jobs import listed
 from gpumon_static.survey.owners import Owner, by_owner, owner_of_job
 from gpumon_static.survey.slurm.given import Given, given_gpus, sum_up
@@ -16,6 +17,8 @@ from gpumon_static.text import count, split_name
 
 if TYPE_CHECKING:
     from gpumon_static.model import HostReading, Process
+    from gpumon_static.publish.page.contact import Writer
+    from gpumon_static.publish.page.past import PastView
 
 MOST_HOSTS = 8
 """Named in one row; the rest is counted."""
@@ -37,7 +40,12 @@ class _Held:
         self.cards.append((host, index))
 
 
-def build_people(readings: Sequence[HostReading], given: Mapping[Owner, Given]) -> People:
+def build_people(
+    readings: Sequence[HostReading],
+    given: Mapping[Owner, Given],
+    past: PastView | None = None,
+    write: Writer | None = None,
+) -> People:
     """Most GPUs first. A GPU or slice that two users share counts for both, and once in the total."""
     held: dict[Owner, _Held] = {}
     total = _Held()
@@ -47,6 +55,17 @@ def build_people(readings: Sequence[HostReading], given: Mapping[Owner, Given]) 
             held.setdefault(who, _Held()).add(host, index, theirs)
     rows = [_row(who, held.get(who, _Held()), given.get(who)) for who in dict.fromkeys((*held, *given))]
     rows.sort(key=lambda row: (-row.gpus, -row.memory_mib, row.name))
+    most = max((row.gpus for row in rows), default=0)
+    days = _days(past, rows, readings) if past else {}
+    rows = [
+        replace(
+            row,
+            write=write(row.name, "", "") if write and row.is_name else "",
+            day=days.get(row.name),
+            percent=share(row.gpus, most) or 0,
+        )
+        for row in rows
+    ]
     return People(
         rows=tuple(rows),
         total=_row(Owner("Total", False), total, sum_up(given_gpus(readings)) if given else None),
@@ -54,6 +73,11 @@ def build_people(readings: Sequence[HostReading], given: Mapping[Owner, Given]) 
         first=tuple(rows[:MOST_PEOPLE]),
         rest=tuple(rows[MOST_PEOPLE:MOST_LISTED]),
     )
+
+
+def _days(past: PastView, rows: Iterable[Person], readings: Iterable[HostReading]) -> dict[str, HeldDay]:
+    named = [row.name for row in rows if row.is_name][:MOST_PEOPLE]
+    return held_days(past, named, {reading.host for reading in readings})
 
 
 def _taken(readings: Iterable[HostReading]) -> Iterable[tuple[str, str, list[tuple[Owner, list[Process]]]]]:

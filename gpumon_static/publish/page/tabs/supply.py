@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ MOST_UNSURE = 20
 """Of these: models with too little data. A host may have made them up."""
 MODEL_LETTERS = 40
 MOST_NAMED = 2
+MOST_IN_SUMMARY = 6
 LABELS = {"7d": "7 d", "30d": "30 d", "90d": "90 d", "1y": "1 y"}
 LOOKS = {
     SupplyVerdict.UNSURE: "unsure",
@@ -77,10 +79,33 @@ def _table(
         key=key,
         label=LABELS[key],
         told=told,
+        summary=_summary(whole or parts),
         lines=tuple(map(_line, whole[:MOST_LINES])),
         group_lines=tuple(map(_line, parts[:room])),
         more=len(rows) - len(whole[:MOST_LINES]) + len(by_group) - len(parts[:room]),
     )
+
+
+def _summary(rows: Sequence[SupplyRow]) -> str:
+    """Short: H100 80G, L40S. Held idle: A100 80G. Enough: T4 and 3 more."""
+    kinds = {
+        "Short": (SupplyVerdict.SHORT,),
+        "Held idle": (SupplyVerdict.HELD,),
+        "Enough": (SupplyVerdict.ENOUGH, SupplyVerdict.AMPLE),
+    }
+    parts = []
+    for word, verdicts in kinds.items():
+        models = [clip(row.model, MODEL_LETTERS) for row in rows if row.verdict in verdicts]
+        models = list(dict.fromkeys(models))
+        more = f" and {len(models) - MOST_IN_SUMMARY} more" if len(models) > MOST_IN_SUMMARY else ""
+        parts += [f"{word}: {', '.join(models[:MOST_IN_SUMMARY])}{more}."] if models else []
+    return " ".join(parts) or "There is too little data for a verdict yet."
+
+
+def _words_and_queue(row: SupplyRow) -> tuple[str, str]:
+    """Apart, unless the verdict is what it is because of the queue."""
+    calm = replace(row, queue="")
+    return (calm.words, row.queue) if calm.verdict is row.verdict else (row.words, "")
 
 
 def _telling(rows: list[SupplyRow]) -> list[SupplyRow]:
@@ -91,6 +116,7 @@ def _telling(rows: list[SupplyRow]) -> list[SupplyRow]:
 
 def _line(row: SupplyRow) -> SupplyLine:
     known = 100 * row.coverage
+    words, queue = _words_and_queue(row)
     shares = (("b", row.busy), ("h", row.held), ("f", row.free))
     return SupplyLine(
         model=clip(row.model, MODEL_LETTERS),
@@ -112,7 +138,8 @@ def _line(row: SupplyRow) -> SupplyLine:
         idle_days=f"{row.held_days:.1f}",
         held_by=_held_by(row),
         verdict=LOOKS[row.verdict],
-        words=row.words,
+        words=words,
+        queue=queue,
         allocated_idle=_percent(row.allocated_idle),
         allocated_days=_allocated_days(row),
     )
