@@ -264,8 +264,7 @@
     const holder = element("div", { className: "detail" });
     panel.append(element("section", { className: "part" }, element("h3", {}, "The last 24 hours"), holder));
     const room = holder.clientWidth;
-    const columns = Math.min(wanted.length, Math.max(1, Math.floor((room + 32) / (300 + 32)))); // as in panels.css
-    const width = wide(holder, columns);
+    const width = wide(holder, getComputedStyle(holder).gridTemplateColumns.split(" ").length);
     if (pairs.some((value, place) => place % 2 && value >= 0)) {
       holder.append(element("div", { className: "owners" }, element("h4", {}, "Held by"), bands(pairs, past.slot, room)));
     }

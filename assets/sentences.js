@@ -1,6 +1,6 @@
 // The sentence under the title of a panel, which answers what is asked of a GPU, a host, a user or a job first.
 //
-// takes: element count duration state tallied clock things
+// takes: element count duration tallied clock things
 // gives: sentences
 (() => {
   "use strict";
