@@ -284,11 +284,27 @@
     }));
   };
 
+  // [slot, owner, slot, owner, ...]: of owners in the order in which they came, and the ribbon of the card; -1 is nobody.
+  function held(owners, ribbon) {
+    const found = [];
+    let [at, next, owner] = [0, 0, -1];
+    for (const [, letter, length] of ribbon.matchAll(/([a-z ])(\d+)/g)) {
+      for (const end = at + Number(length); at < end; at += 1) {
+        if (owners[next] === at) [owner, next] = [owners[next + 1], next + 2];
+        const now = letter === "b" || letter === "h" ? owner : -1;
+        if (now !== (found.at(-1) ?? -1)) found.push(at, now);
+      }
+    }
+    return found;
+  }
+
   gpumon.past = {
     read,
     of(gpu) {
       const row = read()?.gpus[gpu.host.place]?.[gpu.place];
-      return row ? named(past.columns.gpu, row) : null;
+      if (!row) return null;
+      const day = named(past.columns.gpu, row);
+      return { ...day, get bands() { return held(day.bands, document.getElementById(gpu.anchor)?.dataset.r ?? ""); } };
     },
   };
 

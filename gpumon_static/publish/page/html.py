@@ -124,7 +124,7 @@ def _address(name: str) -> str:
 
 def _digest(text: str) -> str:
     """Changes when anything of the text does: the browser replaces what has changed."""
-    return hashlib.blake2s(text.encode(errors="replace"), digest_size=6).hexdigest()
+    return hashlib.blake2s(text.encode(errors="replace"), digest_size=4).hexdigest()
 
 
 def _template_problem(error: TemplateError) -> str:

@@ -125,10 +125,16 @@ class FaultRow(NamedTuple):
 class JobFact(NamedTuple):
     """The Slurm job that has a GPU."""
 
-    words: str
-    """8841 (train) of jonas"""
+    id: str
+    whose: str
+    """(train) of jonas"""
     ends_at: int | None
     """At the latest, in seconds since 1970."""
+
+    @property
+    def words(self) -> str:
+        """8841 (train) of jonas"""
+        return " ".join(filter(None, (self.id, self.whose))) or "yes"
 
 
 class Tooltip(NamedTuple):
