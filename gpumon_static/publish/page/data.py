@@ -2,10 +2,12 @@
 
     {"columns": {"host": ["anchor", "name", ...], "gpu": [...], ...},
      "states": [STATE, ...], "models": [MODEL, ...], "users": ["Alice"], "owners": [["Alice", 1]],
-     "programs": ["python"], "labels": ["driver"], "whose": ["of alice"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
+     "programs": ["python"], "labels": ["driver"], "whose": ["of alice"], "logins": {"Alice": "asmith"},
+     "hosts": [HOST, ...]}
 
 The rows are the classes of columns.py, whose names are sent once: assets/data.js reads them by name. `model`,
-`users`, `owner`, `program`, `whose` and the names of facts are places in the lists above. What is empty at the end of a row is left out.
+`users`, `owner`, `program`, `whose` and the names of facts are places in the lists above. What is empty at
+the end of a row is left out.
 """
 
 from __future__ import annotations

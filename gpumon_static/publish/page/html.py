@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 STYLES = (
     "theme.css levels.css icons.css page.css places.css summary.css question.css toolbar.css parts.css"
-    " host.css card.css slices.css tooltip.css table.css history.css things.css panels.css kiosk.css print.css"
+    " host.css card.css slices.css tooltip.css table.css history.css things.css panels.css kiosk.css"
+    " print.css"
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""

@@ -11,8 +11,8 @@ texts of one letter per point: 64 levels from nothing to `top`, a space where no
 
 Rows are arrays; `columns` has their names, which are the fields of the classes below. `gpus` has a list for
 each host, in the order of the other JSON block. A series that begins with a long gap has it as a number:
-"80~ABC" is 80 points of nothing, then three; one that begins with a long run of one level has its length: "20*ABC" is
-20 times A, then B and C. `zone`: minutes east of UTC, of the hours of the week.
+"80~ABC" is 80 points of nothing, then three. One that begins with a long run of one level has its length:
+"20*ABC" is 20 times A, then B and C. `zone`: minutes east of UTC, of the hours of the week.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class PastGpu(NamedTuple):
     top: int
     """The scale of the power, W; 0: its limit."""
     bands: list[int]
-    """[slot, user, slot, user, ...]: whose it is from that quarter of an hour on, where the card's ribbon has it taken."""
+    """[slot, user, slot, user, ...]: whose it is from that quarter of an hour on, where the card's ribbon
+    has it taken."""
     spent: list[int]
     """Minutes: busy, held idle, free."""
     peaks: list[int | None]
@@ -164,6 +165,13 @@ def _in_short(drawn: str, before: int = 0) -> str:
     if (alike := len(known) - len(rest)) > LONG_RUN:
         known = f"{alike}*{known[0]}{rest}"
     return f"{gap}~{known}" if gap > LONG_GAP else " " * gap + known
+
+
+def known_levels(written: str) -> list[int]:
+    """The levels of a series, without its gaps."""
+    length, _, known = written.rpartition("~")[2].rpartition("*")
+    repeated = known[:1] * (int(length) - 1) if length else ""
+    return [LEVELS.index(letter) for letter in repeated + known if letter != " "]
 
 
 def _table(levels: str) -> bytes:
