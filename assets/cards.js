@@ -4,7 +4,7 @@
 // takes: gpuAt link places
 (() => {
   "use strict";
-  const CARD = ".card[tabindex], .slice[tabindex]";
+  const CARD = ".card[tabindex], .slice[tabindex]"; // dress.js makes them so
   const shown = (cards) => [...cards].filter((card) => card.tabIndex !== undefined && !card.hidden);
   const cardsOf = (host) => shown(host.querySelectorAll(CARD));
 
@@ -38,10 +38,10 @@
     if (gpu) gpumon.places.open(gpumon.link("gpu", gpu.host.name, gpu.index), card);
   }
 
-  // What is inside its tooltip, and text that is being selected, are not the card.
+  // Text that is being selected is not the card.
   document.addEventListener("click", (event) => {
     const card = event.target.closest?.(`${CARD}, tr[data-card]`);
-    if (card && !event.target.closest(".tip, a, button") && !getSelection().toString()) open(card);
+    if (card && !event.target.closest("a, button") && !getSelection().toString()) open(card);
   });
 
   document.addEventListener("keydown", (event) => {

@@ -9,10 +9,12 @@
   const DAY = 86400;
   const LABEL = 52; // wide, with a little room beside it
 
-  // A letter is a level from 0 to top; a space, or nothing, is a gap; a number before ~ is as many spaces.
+  // A letter is a level from 0 to top; a space, or nothing, is a gap. A number before ~ is as many spaces, one before * as
+  // many of the letter that follows.
   function decode(written, count, top) {
-    const [gap, known] = written.includes("~") ? written.split("~") : [0, written];
-    const letters = " ".repeat(Number(gap)) + known;
+    const gap = written.indexOf("~");
+    const known = written.slice(gap + 1).replace(/^(\d+)\*(.)/, (_, length, letter) => letter.repeat(Math.min(count, Number(length))));
+    const letters = " ".repeat(gap < 0 ? 0 : Number(written.slice(0, gap))) + known;
     return Array.from({ length: count }, (_, place) => {
       const level = LETTERS.indexOf(letters[place] ?? " ");
       return level < 0 ? null : (level * top) / (LETTERS.length - 1);

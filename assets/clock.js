@@ -63,9 +63,11 @@
   function inWords(mark, then) {
     const [kind] = ["since", "ends", "by"].filter((name) => mark.classList.contains(name));
     if (!kind) return times.whole(then);
-    const { word } = mark.dataset;
-    if (kind === "since") return `${mark.closest(".card") ? "busy " : ""}${times.since(then, made())}`;
-    return `${word ? `${word}, ` : ""}${kind === "ends" ? "ends by " : ""}${times.by(then, made())}`;
+    const isCard = Boolean(mark.closest(".card"));
+    if (kind === "since") return `${isCard ? "busy " : ""}${times.since(then, made())}`;
+    const by = times.by(then, made());
+    if (isCard) return `${mark.dataset.word ?? "busy"} · until ${by}`;
+    return kind === "ends" ? `ends by ${by}` : by;
   }
 
   // The server writes UTC, which stays as the title; here times are the reader's, and the zone is named once.
@@ -126,7 +128,10 @@
     return found.isAhead ? `${found.words} of ${whose()}` : `${gpumon.duration(found.seconds)} old`;
   }
 
-  gpumon.clock = { learn, localise, made, freshness, stale, hasData: () => newest() !== null };
+  // When a host was read, which is so many seconds behind the newest data; in seconds since 1970.
+  const readAt = ({ behind }) => (newest() ? Date.parse(newest().dateTime) : madeAt()) / 1000 - behind;
+
+  gpumon.clock = { learn, localise, made, readAt, freshness, stale, hasData: () => newest() !== null };
   start();
   if (isAsked) ask();
   setInterval(update, 5000);

@@ -82,13 +82,20 @@
     return users.sort((one, two) => (two.mib ?? 0) - (one.mib ?? 0) || gpumon.byName(one.owner[0], two.owner[0]));
   }
 
-  // What only its tooltip and its panel show. An owner is a name, and whether it is that of a user.
-  function readDetail({ detail, data }) {
+  function readJob(row, { columns, whose }) {
+    const { id, whose: place, ...times } = named(columns.job, row);
+    return { ...times, id, words: [id, whose[place ?? 0]].filter(Boolean).join(" ") || "yes" };
+  }
+
+  // What only its tip and its panel show. An owner is a name, and whether it is that of a user.
+  function readDetail({ detail, data, used }) {
     const { columns, owners, programs } = data;
     const row = named(columns.detail, detail);
+    const slurm = row.job ? readJob(row.job, data) : null;
     const processes = (row.processes || []).map((values) => {
-      const { mib = null, elapsed = null, owner, program, ...rest } = named(columns.process, values);
-      return { ...rest, mib, elapsed, owner: owners[owner], program: programs[program] };
+      const { rest = 0, elapsed = null, owner, program, job, ...others } = named(columns.process, values);
+      const mib = rest === "" ? null : (used ?? 0) - rest;
+      return { ...others, mib, elapsed, job: job === 1 ? `slurm:${slurm.id}` : job, owner: owners[owner ?? 0], program: programs[program ?? 0] };
     });
     const more = row.more ? named(columns.more, row.more) : { processes: 0, users: 0 };
     const listed = more.listed?.map((values) => named(columns.user, values)).map((user) => ({ ...user, owner: owners[user.owner] }));
@@ -98,7 +105,7 @@
       sentence: row.sentence, facts: row.facts || [],
       users: listed ?? summed(processes), moreProcesses: more.processes, moreUsers: more.users,
       faults: (row.faults || []).map((values) => named(columns.fault, values)),
-      job: row.job ? named(columns.job, row.job) : null,
+      job: slurm,
     };
   }
 
@@ -120,9 +127,10 @@
 
   function readHost(row, place, data) {
     const { columns } = data;
-    const { gpus, slurm, part = 0, notice, ...rest } = named(columns.host, row);
+    const { gpus, slurm, part = 0, notice, facts, ...rest } = named(columns.host, row);
     const { name } = rest;
     const host = { ...rest, place, slurm: slurm || null };
+    host.facts = (facts || []).map(([label, value]) => [data.labels[label], value]);
     host.notice = notice ? named(columns.notice, notice) : null; // why it shows no GPUs
     host.short = name.includes(":") || /^\d+\./.test(name) ? name : name.split(".")[0];
     host.page = data.parts ? data.parts[part][1] : ""; // the file with its cards, where that is another one

@@ -1,4 +1,4 @@
-// What is known of one GPU, as elements: its faults, users, processes and facts, for its tooltip and its panel.
+// What is known of one GPU, as the parts of its panel: its faults, users, processes and facts.
 //
 // takes: element amounts duration past things
 // gives: details
@@ -27,30 +27,29 @@
   }
 
   function processRow({ pid, owner, program, mib, elapsed, job, ended, line }, jobs, total) {
-    const name = element("td", { className: "name" }, element("bdi", {}, program));
+    const name = [element("bdi", { className: ended ? "gone" : "" }, program)];
     const known = jobs.find(({ id }) => id === job);
-    if (job) name.append(" ", small(known ? things.link("job", [known.address], job) : job));
-    if (line) name.append(" ", Object.assign(small(line), { className: "line" }));
-    const cells = [element("td", {}, pid), element("td", { className: "user" }, person(owner)), name];
-    cells.push(element("td", { title: amounts.exact(mib) }, amounts.text(mib, total)), element("td", {}, duration(elapsed)));
-    return element("tr", { className: ended ? "gone" : "" }, ...cells);
+    if (job) name.push(" ", small(known ? things.link("job", [known.address], job) : job));
+    if (line) name.push(" ", Object.assign(small(line), { className: "line" }));
+    return [String(pid), person(owner), name, element("span", { title: amounts.exact(mib) }, amounts.text(mib, total)), duration(elapsed)];
   }
 
-  function table({ processes, moreProcesses }, jobs, total) {
-    const heads = ["PID", "User", "Process", "Memory", "Runtime"].map((title) => element("th", { scope: "col" }, title));
-    const rows = processes.map((one) => processRow(one, jobs, total));
-    if (moreProcesses) {
-      rows.push(element("tr", { className: "rest" }, element("td", { colSpan: 5 }, `+ ${moreProcesses} more`)));
-    }
-    return element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  function processes({ known, total }, jobs) {
+    const { users, moreUsers, moreProcesses } = known;
+    if (!users.length) return things.section("Processes", element("p", {}, known.sentence || "No processes."));
+    const rest = moreUsers ? [element("li", { className: "rest" }, `+ ${moreUsers} more`)] : [];
+    const list = element("ul", { className: "users" }, ...users.map((user) => userItem(user, total)), ...rest);
+    const rows = known.processes.map((one) => processRow(one, jobs, total));
+    const made = things.table("Table of processes", ["PID", "User", "Process", "#Memory", "#Runtime"], rows);
+    return things.section("Processes", list, made, ...(moreProcesses ? [things.quiet(`+ ${moreProcesses} more`)] : []));
   }
 
   // busy 14 h 20 min, free 9 h 40 min: the parts of the last 24 hours, which add up to them.
-  function lastDay(spent) {
-    const rest = DAY_MIN - spent.reduce((sum, minutes) => sum + minutes, 0);
+  function spent(parts) {
+    const rest = DAY_MIN - parts.reduce((sum, minutes) => sum + minutes, 0);
     // Each part is rounded to a minute: a rest of one is none.
-    const parts = [...SPENT.map((word, place) => [word, spent[place]]), ["unknown", rest > 1 ? rest : 0]];
-    return parts.filter(([, minutes]) => minutes > 0).map(([word, minutes]) => `${word} ${clockTime(minutes)}`).join(", ");
+    const named = [...SPENT.map((word, place) => [word, parts[place]]), ["unknown", rest > 1 ? rest : 0]];
+    return named.filter(([, minutes]) => minutes > 0).map(([word, minutes]) => `${word} ${clockTime(minutes)}`).join(", ");
   }
 
   const clockTime = (minutes) => [[Math.floor(minutes / 60), "h"], [minutes % 60, "min"]].filter(([number]) => number).map((part) => part.join(" ")).join(" ");
@@ -68,44 +67,44 @@
     return [["Slurm job", words], ...(ends === null ? [] : [["Ends by", things.by(ends), " at the latest"]])];
   }
 
+  // With the exact numbers: what a vendor sells as 80 GB is not 80 GiB.
   function memoryFree({ free, total }) {
-    if (free === null) return "–";
-    return element("span", { title: `${free} / ${total} MiB` }, `${amounts.gigabytes(free, total)} / ${amounts.gigabytes(total, total)} GB`);
+    if (free === null) return ["–"];
+    const exact = element("span", { className: "unit" }, ` ${free.toLocaleString("en")} of ${total.toLocaleString("en")} MiB`);
+    return [`${amounts.gigabytes(free, total)} / ${amounts.gigabytes(total, total)} GB`, exact];
   }
 
-  function facts(gpu, { uuid, fan, limit, slowdown, facts: more, job }, jobs) {
-    const spent = gpumon.past?.of(gpu)?.spent;
-    const power = gpu.power === null || limit === null ? unit(gpu.power, "W") : `${gpu.power} / ${limit} W`;
-    const found = [
-      ["Memory free", memoryFree(gpu)],
+  function copied(uuid) {
+    if (!uuid) return ["–"];
+    const button = element("button", { type: "button", ariaLabel: `Copy ${uuid}` }, "copy");
+    button.dataset.copy = uuid;
+    return [element("bdi", {}, uuid), " ", button];
+  }
+
+  function facts(gpu, jobs) {
+    const { uuid, fan, limit, slowdown, facts: more, job } = gpu.known;
+    const day = gpumon.past?.of(gpu)?.spent;
+    const of = (value, most, text) => (value === null || most === null ? unit(value, text) : `${value} / ${most} ${text}`);
+    return things.facts([
+      ["Model", element("bdi", {}, gpu.name)],
+      ["Memory free", ...memoryFree(gpu)],
       ...jobFacts(jobs),
       ...(job ? slurmFacts(job) : []),
-      ...more,
-      ["Temperature", gpu.temperature === null || slowdown === null ? unit(gpu.temperature, "°C") : `${gpu.temperature} / ${slowdown} °C`],
+      ...more.map(([label, value]) => [label, element("bdi", {}, value)]),
+      ["Temperature", of(gpu.temperature, slowdown, "°C")],
       ["Fan", unit(fan, "%")],
-      ["Power", power],
-      ...(spent ? [["Last 24 h", lastDay(spent)]] : []),
-    ].map(([label, ...value]) => element("div", {}, element("dt", {}, label), element("dd", {}, element("bdi", {}, ...value))));
-    const copied = element("dd", {}, element("bdi", {}, uuid ?? "–"));
-    if (uuid) {
-      const button = element("button", { type: "button", ariaLabel: `Copy ${uuid}` }, "copy");
-      button.dataset.copy = uuid;
-      copied.append(" ", button);
-    }
-    return element("dl", {}, ...found, element("div", {}, element("dt", {}, "UUID"), copied));
+      ["Power", of(gpu.power, limit, "W")],
+      ...(day ? [["Last 24 h", spent(day)]] : []),
+      ["UUID", ...copied(uuid)],
+    ]);
   }
 
   function make(gpu) {
-    const { known } = gpu;
     const jobs = things.jobsAt(gpu);
-    const parts = [];
-    if (known.faults.length) parts.push(element("ul", { className: "health" }, ...known.faults.map(faultItem)));
-    if (known.users.length) {
-      const rest = known.moreUsers ? [element("li", { className: "rest" }, `+ ${known.moreUsers} more`)] : [];
-      parts.push(element("ul", { className: "users" }, ...known.users.map((user) => userItem(user, gpu.total)), ...rest), table(known, jobs, gpu.total));
-    } else parts.push(element("p", {}, known.sentence || "No processes."));
-    return [...parts, facts(gpu, known, jobs)];
+    const { faults } = gpu.known;
+    const sick = faults.length ? [element("ul", { className: "health" }, ...faults.map(faultItem))] : [];
+    return [...sick, things.row(processes(gpu, jobs), things.section("Readings", facts(gpu, jobs)))];
   }
 
-  gpumon.details = { make };
+  gpumon.details = { make, spent };
 })();

@@ -1,11 +1,13 @@
 // What is put on cards after the first paint, host by host and a few at a time: the ribbon of the last day, times in the
-// reader's zone. Nothing waits for it, and nothing is left out: a printed or captured page has them all.
+// reader's zone, a name for screen readers. Nothing waits for it, and nothing is left out: a printed or captured page has
+// them all.
 //
-// takes: on inSlices clock
+// takes: on inSlices count state slotOf clock
 // gives: dress
 (() => {
   "use strict";
   const SLOTS = 96;
+  const MOST_NAMES = 3;
   const COLOURS = { b: "var(--busy-bar)", h: "var(--busy-bar)", f: "var(--free-bar)", u: "var(--grey-bar)" };
   let round = 0;
 
@@ -29,7 +31,25 @@
     card.style.setProperty("--ribbon", drawn.map(([image, height]) => `${image} bottom / 100% ${height} no-repeat`).join(", "));
   }
 
+  // Host, number, model, state, user. The title is the tip of pages without JavaScript.
+  function name(card, gpu) {
+    const users = gpu.names.length ? gpu.names.slice(0, MOST_NAMES) : gpu.users ? [gpumon.count(gpu.users, "user")] : [];
+    card.ariaLabel = [`${gpu.host.short} ${gpumon.slotOf(gpu)}`, gpu.model, gpu.word, ...users].join(", ");
+    card.removeAttribute("title");
+  }
+
+  // Cards that open are reached by Tab; without scripts they do not open.
+  function reach(within) {
+    for (const card of within.querySelectorAll(":is(.card, .slice)[id]:not(.cut, [tabindex])")) card.tabIndex = 0;
+  }
+
   function dress(host) {
+    reach(host);
+    const { gpus = [] } = gpumon.state.hosts.find((one) => one.anchor === host.id) ?? {};
+    for (const gpu of gpus) {
+      const card = document.getElementById(gpu.anchor);
+      if (card) name(card, gpu);
+    }
     for (const card of host.querySelectorAll("[data-r]")) {
       if (card.dataset.drawn === card.dataset.r) continue;
       draw(card);
@@ -41,6 +61,7 @@
   // From what is seen on: the rest follows.
   function start() {
     const mine = (round += 1);
+    reach(document.getElementById("hosts"));
     const hosts = [...document.querySelectorAll("#hosts > .host")];
     const first = hosts.findIndex((host) => host.getBoundingClientRect().bottom > 0);
     const ordered = [...hosts.slice(Math.max(0, first)), ...hosts.slice(0, Math.max(0, first))];

@@ -244,52 +244,67 @@
     return picture;
   }
 
-  // The last day of one GPU, in its tooltip, or as wide as its panel.
-  gpumon.lastDay = (tip, gpu, room = Math.min(innerWidth - 32, 480)) => {
+  // The last day of one GPU, at the end of its panel.
+  gpumon.lastDay = (panel, gpu) => {
     const day = gpumon.past.of(gpu);
     if (!day) return;
     const { utilization, memory, temperature, power, top: most, bands: pairs, peaks } = day;
     const { limit, slowdown } = gpu.known;
     const watts = most || limit;
-    // Two beside each other, or, on a phone, one under the other.
-    const whole = room;
-    const width = room < 480 ? room : (room - 16) / 2;
-    const height = room > 480 ? 120 : 76;
     // Letters are levels of the scale they were written with; the axis goes to the limit of the card.
     const wanted = [
       ["Utilization", utilization, 100, 100, "%"],
       ["Memory", memory, 100, 100, "%"],
       ["Temperature", temperature, 100, slowdown ?? 100, "°C"],
       ["Power", power, watts, Math.max(limit ?? 0, watts), "W"],
-    ];
-    const charts = wanted
+    ]
       .map(([name, letters, scale, top, unit], place) => [name, decode(letters, 24, scale), top, unit, peaks[place]])
-      .filter(([, values]) => values.some((value) => value !== null))
-      .map(([name, values, top, unit, peak]) => {
-        const known = values.filter((value) => value !== null);
-        const average = Math.round(mean(values));
-        return element(
-          "div",
-          {},
-          element("h3", {}, name, " ", element("span", { className: "unit" }, `≈ ${average}, at most ${peak} ${unit}`)),
-          draw({
-            lines: [{ name: "", values, unit, className: "main" }],
-            first: past.hour, step: 3600, top: Math.max(top, ...known), unit, height, width, steps: 1,
-            describe: `${name} by the hour over the last 24 hours: about ${average} on average, at most ${peak} ${unit} in one reading.`,
-          }),
-        );
-      });
-    if (!charts.length) return;
-    const owners = pairs.some((value, place) => place % 2 && value >= 0)
-      ? [element("div", {}, element("h3", {}, "Held by"), bands(pairs, past.slot, whole))] : [];
-    tip.append(element("div", { className: "detail" }, ...owners, ...charts));
+      .filter(([, values]) => values.some((value) => value !== null));
+    if (!wanted.length) return;
+    const holder = element("div", { className: "detail" });
+    panel.append(element("section", { className: "part" }, element("h3", {}, "The last 24 hours"), holder));
+    const room = holder.clientWidth;
+    const width = wide(holder, getComputedStyle(holder).gridTemplateColumns.split(" ").length);
+    if (pairs.some((value, place) => place % 2 && value >= 0)) {
+      holder.append(element("div", { className: "owners" }, element("h4", {}, "Held by"), bands(pairs, past.slot, room)));
+    }
+    holder.append(...wanted.map(([name, values, top, unit, peak]) => {
+      const known = values.filter((value) => value !== null);
+      const average = Math.round(mean(values));
+      return element(
+        "div",
+        {},
+        element("h4", {}, name, " ", element("span", { className: "unit" }, `≈ ${average}, at most ${peak} ${unit}`)),
+        draw({
+          lines: [{ name: "", values, unit, className: "main" }],
+          first: past.hour, step: 3600, top: Math.max(top, ...known), unit, height: 120, width, steps: 1,
+          describe: `${name} by the hour over the last 24 hours: about ${average} on average, at most ${peak} ${unit} in one reading.`,
+        }),
+      );
+    }));
   };
+
+  // [slot, owner, slot, owner, ...]: of owners in the order in which they came, and the ribbon of the card; -1 is nobody.
+  function held(owners, ribbon) {
+    const found = [];
+    let [at, next, owner] = [0, 0, -1];
+    for (const [, letter, length] of ribbon.matchAll(/([a-z ])(\d+)/g)) {
+      for (const end = at + Number(length); at < end; at += 1) {
+        if (owners[next] === at) [owner, next] = [owners[next + 1], next + 2];
+        const now = letter === "b" || letter === "h" ? owner : -1;
+        if (now !== (found.at(-1) ?? -1)) found.push(at, now);
+      }
+    }
+    return found;
+  }
 
   gpumon.past = {
     read,
     of(gpu) {
       const row = read()?.gpus[gpu.host.place]?.[gpu.place];
-      return row ? named(past.columns.gpu, row) : null;
+      if (!row) return null;
+      const day = named(past.columns.gpu, row);
+      return { ...day, get bands() { return held(day.bands, document.getElementById(gpu.anchor)?.dataset.r ?? ""); } };
     },
   };
 

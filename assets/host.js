@@ -1,17 +1,15 @@
 // A host as a panel: its facts and GPUs, its last day, week and month, who used it, and what happened to it.
 //
-// takes: element duration state past things places
+// takes: element duration state past things sentences places
 (() => {
   "use strict";
   const { element, things } = gpumon;
-  const MOST_EVENTS = 15;
 
   const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
   function factsOf(host, place) {
     const up = things.read().upAt(place);
-    const free = host.gpus.filter((gpu) => gpu.kind === "free").length;
-    const pairs = host.gpus.length ? [["GPUs", `${free} of ${host.gpus.length} free`]] : [];
+    const pairs = [];
     if (host.group) pairs.push(["Group", host.group]);
     pairs.push(...host.facts.map(([name, value]) => [capital(name), value]));
     if (up) pairs.push(["Answered, 30 d", up.answered === null ? "–" : `${up.answered} %`, element("span", { className: "unit" }, `, ${up.known} % of the time known`)]);
@@ -57,27 +55,20 @@
     return [things.section("Who used it in 30 days", things.table("Table of users", ["User", "#GPU hours", "#of these idle"], cells))];
   }
 
-  function events(host) {
-    const all = things.read().events.filter((event) => event.host === host && event.kind !== "gpu-freed");
-    if (!all.length) return [];
-    const rows = all.slice(0, MOST_EVENTS).map(({ at, what }) => [things.when(at), element("bdi", {}, what)]);
-    const more = all.length > MOST_EVENTS ? [things.quiet(`The last ${MOST_EVENTS} of ${all.length}.`)] : [];
-    return [things.section("What happened", things.table("Table of events", ["When", "What"], rows), ...more)];
-  }
-
   function open(name, body) {
     const host = gpumon.state.hosts.find((one) => one.name === name) ?? gpumon.state.hosts.find((one) => one.short === name);
     if (!host) return null;
     const place = host.place;
+    body.append(gpumon.sentences.host(host));
     if (host.note) body.append(element("p", { className: "note" }, host.note));
-    const reasons = host.notice ? [[host.notice.word, host.notice.status, host.notice.reason].filter(Boolean).join(" · ")] : host.faults;
+    const reasons = host.notice ? (host.gpus.length ? [[host.notice.word, host.notice.status, host.notice.reason].filter(Boolean).join(" · ")] : []) : host.faults;
     for (const reason of reasons) body.append(element("p", { className: "fault" }, element("i", { className: "icon i-failed" }), " ", element("bdi", {}, reason)));
     body.append(factsOf(host, place));
-    if (host.gpus.length) body.append(things.section("GPUs", things.gpus(host.gpus)));
     const there = things.jobs().filter((job) => job.places.some((one) => one.host === host));
-    if (there.length) body.append(things.section("Jobs", things.jobTable(there)));
+    const gpus = host.gpus.length ? things.section("GPUs", things.gpus(host.gpus)) : null;
+    body.append(things.row(gpus, there.length ? things.section("Jobs", things.jobTable(there)) : null));
     const [section, draw] = past(host, place);
-    body.append(section, ...used(place), ...events(host));
+    body.append(section, things.row(...used(place), ...things.record(host)));
     draw();
     return host.short;
   }

@@ -1,7 +1,7 @@
 // What changes while the page is open, all of it; and what is counted of it.
 //
 // takes: count readHosts
-// gives: state take gpuAt tally tallied
+// gives: state take gpuAt slotOf tally tallied
 (() => {
   "use strict";
   const state = {
@@ -38,6 +38,9 @@
     const host = state.hosts.find((one) => anchor.startsWith(`${one.anchor}:`));
     return host?.gpus.find((gpu) => gpu.anchor === anchor) ?? null;
   };
+
+  // GPU 3, or GPU 0 slice 2
+  gpumon.slotOf = ({ index }) => `GPU ${index.replace(":", " slice ")}`;
 
   // As the headline counts: whole GPUs; one that is cut counts where all of its slices do, and the slices apart.
   function tally(gpus) {

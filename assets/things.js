@@ -7,6 +7,7 @@
   const { amounts, element, named, state, times } = gpumon;
   const { decode, draw, mean } = gpumon.chart;
   const SAME_S = 90; // as in survey/jobs.py
+  const MOST_EVENTS = 15;
   const RANGES = { "24h": "24 h", "7d": "7 d", "30d": "30 d" };
   const EMPTY = { columns: {}, jobs: [], given: [], usage: [], used: {}, kinds: [], events: [], up: {}, machine: null };
   let data = EMPTY;
@@ -84,6 +85,8 @@
   const link = (place, names, text) => element("a", { href: gpumon.link(place, ...names) }, element("bdi", {}, text));
   const where = (places) => places.flatMap(({ host, gpus: there }, place) => [place ? ", " : "", link("host", [host.name], host.short), `: ${there}`]);
   const section = (title, ...children) => element("section", { className: "part" }, element("h3", {}, title), ...children);
+  // Beside each other where there is room: two, or one as wide as both.
+  const row = (...parts) => element("div", { className: "row" }, ...parts.filter(Boolean));
   const quiet = (text) => element("p", { className: "told" }, text);
   const amount = (value, unit) => (value === null || value === undefined ? "–" : element("span", {}, String(value), element("span", { className: "unit" }, ` ${unit}`)));
 
@@ -166,7 +169,7 @@
     if (!values.some((value) => value !== null)) return null;
     const most = Math.max(...values.filter((value) => value !== null));
     const told = `${mean(values).toFixed(digits)}${unit && ` ${unit}`} on average, means of ${gpumon.duration(step)} up to ${most.toFixed(digits)}${unit && ` ${unit}`}`;
-    const columns = Math.max(1, Math.floor((holder.clientWidth + 32) / (400 + 32)));
+    const columns = Math.max(1, Math.floor((holder.clientWidth + 32) / (400 + 32))); // as in panels.css
     const width = Math.max(240, (holder.clientWidth + 32) / columns - 32);
     const describe = `${title}: ${told}.`;
     const lines = [{ name: "", values, unit, className: "main", digits }];
@@ -174,5 +177,14 @@
       draw({ lines, first, step, top, unit, height: 104, width, steps: 2, describe }));
   }
 
-  gpumon.things = { read, jobs, jobsAt, job, when, by, link, where, size, gpuCount, section, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
+  // What happened to a host, or to one GPU of it.
+  function record(host, isWanted = () => true) {
+    const all = read().events.filter((event) => event.host === host && event.kind !== "gpu-freed" && isWanted(event));
+    if (!all.length) return [];
+    const rows = all.slice(0, MOST_EVENTS).map(({ at, what }) => [when(at), element("bdi", {}, what)]);
+    const more = all.length > MOST_EVENTS ? [quiet(`The last ${MOST_EVENTS} of ${all.length}.`)] : [];
+    return [section("What happened", table("Table of events", ["When", "What"], rows), ...more)];
+  }
+
+  gpumon.things = { read, jobs, jobsAt, job, when, by, link, where, size, listed, gpuCount, section, row, record, quiet, amount, hours, table, facts, gpus, jobTable, ranges, chart, range: () => range, RANGES };
 })();

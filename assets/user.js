@@ -1,10 +1,9 @@
 // A user as a panel: GPUs now, jobs, what they held in the last 24 hours, and GPU hours. "I am" makes it one's own page.
 //
-// takes: on element count duration state tallied link chart past things places
+// takes: on element count duration state link chart bands past things sentences places
 (() => {
   "use strict";
   const { element, state, things } = gpumon;
-  const { svg } = gpumon.chart;
   const SLOTS = 96;
   const SLOT_S = 900;
   const MOST_BANDS = 40;
@@ -36,27 +35,15 @@
   }
 
   function bands(rows, width) {
-    const start = gpumon.past.read().slot;
-    const [left, row] = [Math.min(150, width / 3), 22];
-    const x = (slot) => left + (slot / SLOTS) * (width - left - 8);
-    const height = rows.length * row + 22;
-    const told = rows.map(([gpu, parts]) => `${gpu.host.short} ${gpu.index} for ${gpumon.duration(parts.reduce((sum, [from, to]) => sum + to - from, 0) * SLOT_S)}`);
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart bands held-bands", role: "img", "aria-label": `Held in the last 24 hours: ${told.join(", ")}.` });
-    const clock = (slot) => gpumon.chart.label((start + slot) * SLOT_S, SLOT_S);
-    for (let slot = 0; slot < SLOTS; slot += 1) {
-      if (new Date((start + slot) * SLOT_S * 1000).getHours() % 6 || new Date((start + slot) * SLOT_S * 1000).getMinutes()) continue;
-      picture.append(svg("line", { class: "grid", x1: x(slot), x2: x(slot), y1: 0, y2: height - 20 }));
-      picture.append(svg("text", { class: "axis middle", x: x(slot), y: height - 4 }, clock(slot)));
-    }
-    rows.forEach(([gpu, parts], place) => {
-      picture.append(svg("text", { class: "axis name", x: 0, y: place * row + 15 }, `${gpu.host.short} ${gpu.index}`));
-      for (const [from, to] of parts) {
-        const box = svg("rect", { x: x(from), y: place * row + 3, width: Math.max(2, x(to) - x(from)), height: 16, rx: 2 });
-        box.append(svg("title", {}, `${clock(from)} to ${to === SLOTS ? "now" : clock(to)}`));
-        picture.append(box);
-      }
+    const first = gpumon.past.read().slot;
+    const clock = (slot) => gpumon.chart.label((first + slot) * SLOT_S, SLOT_S);
+    const boxes = (parts) => parts.map(([from, to]) => ({ from, to, title: `${clock(from)} to ${to === SLOTS ? "now" : clock(to)}` }));
+    const length = (parts) => parts.reduce((sum, [from, to]) => sum + to - from, 0) * SLOT_S;
+    const words = rows.map(([gpu, parts]) => `${gpu.host.short} ${gpu.index} for ${gpumon.duration(length(parts))}`);
+    return gpumon.bands({
+      rows: rows.map(([gpu, parts]) => ({ name: `${gpu.host.short} ${gpu.index}`, boxes: boxes(parts) })),
+      first, count: SLOTS, step: SLOT_S, width, className: "held-bands", describe: `Held in the last 24 hours: ${words.join(", ")}.`,
     });
-    return picture;
   }
 
   function usage(name) {
@@ -83,29 +70,20 @@
     ])];
   }
 
-  function summary(now, jobs) {
-    const hosts = new Set(now.map((gpu) => gpu.host)).size;
-    const parts = now.length ? [gpumon.tallied(now), gpumon.count(hosts, "host")] : ["nothing now"];
-    if (jobs.length) parts.push(gpumon.count(jobs.length, "job"));
-    return element("p", { className: "summary-line" }, parts.join(" · "));
-  }
-
   function open(name, body) {
     const now = state.hosts.flatMap((host) => host.gpus).filter((gpu) => gpu.names.includes(name));
     const jobs = things.jobs().filter((job) => job.users.includes(name));
     const rows = held(name);
     const hours = usage(name);
     if (!now.length && !jobs.length && !rows.length && !hours.length) return null;
-    body.append(summary(now, jobs), ...given(name));
-    if (jobs.length) body.append(things.section("Jobs", things.jobTable(jobs)));
-    if (now.length) body.append(things.section("GPUs now", things.gpus(now)));
-    if (rows.length) {
-      const holder = things.section("Held in the last 24 hours");
-      body.append(holder);
+    body.append(gpumon.sentences.user(now, jobs, things.read().usage.find(({ user }) => user === name)), ...given(name));
+    body.append(things.row(jobs.length ? things.section("Jobs", things.jobTable(jobs)) : null, now.length ? things.section("GPUs now", things.gpus(now)) : null));
+    const holder = rows.length ? things.section("Held in the last 24 hours") : null;
+    body.append(things.row(holder, ...hours));
+    if (holder) {
       holder.append(bands(rows.slice(0, MOST_BANDS), Math.max(280, holder.clientWidth)));
       if (rows.length > MOST_BANDS) holder.append(things.quiet(`+ ${rows.length - MOST_BANDS} more GPUs`));
     }
-    body.append(...hours);
     return isMe(name) ? `${name} (you)` : name;
   }
 

@@ -25,8 +25,8 @@ NOT_FOR_OTHERS = "it is for the user who runs fetch, and for the group that path
 CHUNK = 256 * 1024
 GZIP = 31
 """What zlib calls the format of .gz files."""
-FOR_READERS, FOR_PROGRAMS = 6, 3
-"""How hard to pack: pages more, and what programs fetch in a third of the time."""
+FOR_READERS, FOR_PROGRAMS = 8, 3
+"""How hard to pack: pages more, and what programs fetch in a fraction of the time."""
 PRIVATE_BITS = 0o640
 """The most that a private file may have: its group reads it where the config sets one."""
 

@@ -28,15 +28,15 @@ exports.load = (...names) => {
 };
 
 // A page's data, as publish/page/data.py writes it, of hosts given by the names of columns.
-exports.page = ({ hosts, models, users = [], owners = [], programs = [], logins = {} }) => {
+exports.page = ({ hosts, models, users = [], owners = [], programs = [], labels = [], whose = [""], logins = {} }) => {
   const columns = {
     model: ["short", "name", "environment", "vendor"],
     host: ["name", "anchor", "group", "note", "notice", "against", "behind", "ram", "load", "faults", "facts", "gpus"],
     notice: ["kind", "word", "status", "reason"],
     gpu: ["index", "kind", "model", "used", "total", "users", "offered", "device", "runtime", "detail"],
     detail: ["uuid", "processes", "job"],
-    process: ["pid", "owner", "program", "mib", "elapsed"],
-    job: ["words", "ends", "offered"],
+    process: ["pid", "owner", "program", "rest", "elapsed"],
+    job: ["id", "whose", "ends", "offered"],
   };
   const row = (kind, record) => columns[kind].map((name) => record[name] ?? null);
   const gpu = ({ detail = {}, ...rest }, place) => row("gpu", {
@@ -48,5 +48,5 @@ exports.page = ({ hosts, models, users = [], owners = [], programs = [], logins 
     ...(rest.notice ? { notice: row("notice", rest.notice) } : {}),
   });
   const states = [["free", "free", 0], ["busy", "busy", 1], ["held", "held idle", 1], ["unknown", "unknown", 0]];
-  return { columns, states, vendors: ["NVIDIA", "AMD"], users, owners, programs, logins, models: models.map((one) => row("model", one)), hosts: hosts.map(host) };
+  return { columns, states, vendors: ["NVIDIA", "AMD"], users, owners, programs, labels, whose, logins, models: models.map((one) => row("model", one)), hosts: hosts.map(host) };
 };

@@ -21,7 +21,7 @@ function lab() {
     hosts: [
       {
         name: "vision-01.lab.example", facts: [["driver", "550.90"]], ram: 65536,
-        gpus: [{}, { kind: BUSY, users: [0], used: 20000, runtime: 0, detail: { processes: [{ pid: 4711, owner: 0, program: 0, mib: 20000, elapsed: 60 }] } }],
+        gpus: [{}, { kind: BUSY, users: [0], used: 20000, runtime: 0, detail: { processes: [{ pid: 4711, owner: 0, program: 0, rest: 0, elapsed: 60 }] } }],
       },
       { name: "amber", ram: 65536, gpus: [{ model: 1, total: 196608 }] },
       { name: "dead", notice: { kind: "failed", word: "down 2 h", status: "timeout", reason: "no banner" }, gpus: [] },

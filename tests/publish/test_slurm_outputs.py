@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from playwright.sync_api import expect
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpumon_static.config.settings import HistoryConfig, PageConfig, SlurmCluster
@@ -433,13 +434,13 @@ def test_the_page_has_the_words_of_slurm() -> None:
         "user3",
         True,
     )
-    assert card.ends.text == "ends by 10:12 UTC"
+    assert card.when == "allocated · until 10:12 UTC"
     assert card.tooltip.job is not None
     assert card.tooltip.job.words == "7 (train) of user3"
     assert page.hosts[1].faults == ("drained in Slurm: disk is full",)
     assert [(one.host, one.text) for one in page.attention][:1] == [("Slurm on b", "no answer")]
     html = render_page(page)
-    for told in ("allocated", "ends by", "3 jobs wait for 6 a100, the oldest for 2 h", "drained in Slurm"):
+    for told in ("allocated", "until", "3 jobs wait for 6 a100, the oldest for 2 h", "drained in Slurm"):
         assert told in html
 
 
@@ -519,7 +520,7 @@ def test_the_picker_gives_the_same_times_and_slurms_options(open_page: OpenPage)
     assert "(the job of user3 ends)" in sentence
     shown = opened.page.locator("time.ends").first
     local = datetime.fromisoformat(str(shown.get_attribute("datetime")))
-    assert shown.inner_text().startswith("ends by ")
+    assert shown.inner_text().startswith("busy · until ")
     assert local == NOW + timedelta(minutes=30)
 
 
@@ -563,18 +564,21 @@ def test_an_end_on_another_day_has_its_day_also_without_javascript() -> None:
     assert f"{NOW:%a %d %b}" == "Fri 14 Nov"
     lab = [a_reading("n1", [works(0, minutes=24 * 60), works(1, minutes=10 * 24 * 60)])]
     first, second = page_of(*lab).hosts[0].cards
-    assert (first.when, second.when) == (f"ends by Sat {NOW:%H:%M} UTC", f"ends by 24 Nov {NOW:%H:%M} UTC")
+    assert first.when == f"busy · until Sat {NOW:%H:%M} UTC"
+    assert second.when == f"busy · until 24 Nov {NOW:%H:%M} UTC"
 
 
 def test_a_tooltip_has_the_end_of_its_job_in_the_zone_of_the_reader(open_page: OpenPage) -> None:
     """And never before it: what ends within a minute ends by the next one."""
     lab = [a_reading("n1", [works(0, minutes=60.5)])]
     opened = open_page(render_page(page_of(*lab)), timezone_id="Asia/Tokyo").page
-    opened.locator(".card").first.hover()
-    ends = opened.locator("[popover] dt", has_text="Ends by").locator("xpath=../dd")
+    ends = opened.locator("#thing dt", has_text="Ends by").locator("xpath=../dd")
     there = (NOW + timedelta(minutes=61)).astimezone(ZoneInfo("Asia/Tokyo"))
+    assert opened.locator(".card time.ends").inner_text() == f"busy · until {there:%H:%M}"
+    opened.locator(".card").first.hover()
+    expect(opened.locator("#tip")).to_contain_text(f"until {there:%H:%M}")
+    opened.locator(".card").first.click()
     assert " ".join(ends.inner_text().split()) == f"{there:%H:%M} at the latest"
-    assert opened.locator(".card time.ends").inner_text() == f"ends by {there:%H:%M}"
     (sentence,) = words(Wanted(), *lab)
     assert f"by {at(61)} at the latest" in sentence
 

@@ -86,13 +86,13 @@ def _cut_gpu(gpu: Gpu, anchor: str, slices: tuple[Card, ...]) -> CutGpu:
 
 def _ends(place: Place, now: datetime) -> Since | None:
     at = None if place.mig else place.gpu.allocation.ends_at
-    return ends_words(at, now) if at else None
+    return ends_words(at, now, "until") if at else None
 
 
 @lru_cache(maxsize=4096)
-def ends_words(at: datetime, now: datetime) -> Since:
+def ends_words(at: datetime, now: datetime, word: str = "ends by") -> Since:
     """In UTC, as all times are written; the browser shows the reader's."""
-    return Since(f"ends by {clock_time(at, now, UTC)} UTC", utc_text(by_minute(at)).replace(":00Z", "Z"))
+    return Since(f"{word} {clock_time(at, now, UTC)} UTC", utc_text(by_minute(at)).replace(":00Z", "Z"))
 
 
 def _fault(gpu: Gpu) -> str:

@@ -35,8 +35,8 @@ class HostColumns(NamedTuple):
     behind: int
     """Seconds that its reading is older than the newest."""
     faults: tuple[str, ...]
-    facts: list[list[str]]
-    """Name and value, for its panel and the search."""
+    facts: list[tuple[int, str]]
+    """Name, by its place, and value, for its panel and the search."""
     gpus: Any
     """Rows; on an overview those of split/overview_data.py."""
     slurm: tuple[str, str] | int = 0
@@ -98,9 +98,11 @@ class ProcessColumns(NamedTuple):
     pid: int
     owner: int
     program: int
-    mib: int | None
+    rest: int | str
+    """MiB in use on the GPU that it does not have: of a single process a small number. Empty: not known."""
     elapsed: int | None
     job: str | int
+    """1: the Slurm job that has the GPU."""
     ended: int
     line: str | int
 
@@ -128,7 +130,9 @@ class UserColumns(NamedTuple):
 
 
 class JobColumns(NamedTuple):
-    words: str
+    id: str
+    whose: int
+    """Its name and its owner."""
     ends: int | None = None
     """Seconds since 1970."""
     offered: int = 0

@@ -2,10 +2,12 @@
 
     {"columns": {"host": ["anchor", "name", ...], "gpu": [...], ...},
      "states": [STATE, ...], "models": [MODEL, ...], "users": ["Alice"], "owners": [["Alice", 1]],
-     "programs": ["python"], "logins": {"Alice": "asmith"}, "hosts": [HOST, ...]}
+     "programs": ["python"], "labels": ["driver"], "whose": ["of alice"], "logins": {"Alice": "asmith"},
+     "hosts": [HOST, ...]}
 
 The rows are the classes of columns.py, whose names are sent once: assets/data.js reads them by name. `model`,
-`users`, `owner` and `program` are places in the lists above. What is empty at the end of a row is left out.
+`users`, `owner`, `program`, `whose` and the names of facts are places in the lists above. What is empty at
+the end of a row is left out.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from gpumon_static.publish.page.columns import (
 )
 
 if TYPE_CHECKING:
-    from gpumon_static.publish.page.records import Card, HostView, Notice, Page, Tooltip
+    from gpumon_static.publish.page.records import Card, HostView, JobFact, Notice, Page, ProcessRow
 
 STATES = [[state.mark, state.word, int(state.is_taken)] for state in State]
 USUAL_UUID = re.compile("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -66,6 +68,8 @@ class _Lists:
     users: Places[str] = field(default_factory=Places)
     owners: Places[tuple[str, bool]] = field(default_factory=Places)
     programs: Places[str] = field(default_factory=Places)
+    labels: Places[str] = field(default_factory=Places)
+    whose: Places[str] = field(default_factory=Places)
 
 
 def as_json(data: dict[str, Any]) -> str:
@@ -85,6 +89,8 @@ def page_data(page: Page) -> str:
             "users": list(lists.users),
             "owners": [[name, int(is_name)] for name, is_name in lists.owners],
             "programs": list(lists.programs),
+            "labels": list(lists.labels),
+            "whose": list(lists.whose),
             "logins": {name: page.logins[name] for name in lists.users if name in page.logins},
             "hosts": hosts,
         }
@@ -93,7 +99,7 @@ def page_data(page: Page) -> str:
 
 def _host(host: HostView, lists: _Lists, *, tells_names: bool) -> list[Any]:
     gpus = [_gpu(card, lists, tells_names) for card in host.cards]
-    facts = [[fact.label, fact.value] for fact in host.facts]
+    facts = [(lists.labels[fact.label], fact.value) for fact in host.facts]
     return trimmed(host_row(host)._replace(gpus=gpus, facts=facts))
 
 
@@ -143,27 +149,35 @@ def _gpu(card: Card, lists: _Lists, tells_names: bool) -> GpuColumns:
         offered=int(numbers.is_offered),
         device=numbers.device or 0,
         since=card.since_s // 60 if card.since_s is not None else None,
-        detail=_detail(tip, lists, will_be_offered=numbers.ends_at is not None),
+        detail=_detail(card, lists),
     )
 
 
-def _detail(tip: Tooltip, lists: _Lists, *, will_be_offered: bool) -> list[Any]:
-    owners, programs = lists.owners, lists.programs
-    processes = [
-        trimmed(
-            ProcessColumns(
-                pid=p.pid,
-                owner=owners[p.user, p.is_name],
-                program=programs[p.name],
-                mib=p.memory_mib,
-                elapsed=p.elapsed_s,
-                job=p.job or 0,
-                ended=int(p.is_gone),
-                line=p.command_line or 0,
-            )
+def _process(process: ProcessRow, card: Card, lists: _Lists) -> list[Any]:
+    used, of_gpu = short_number(card.numbers.used_mib) or 0, card.tooltip.job
+    is_of_gpu = of_gpu is not None and process.job == f"slurm:{of_gpu.id}"
+    return trimmed(
+        ProcessColumns(
+            pid=process.pid,
+            owner=lists.owners[process.user, process.is_name],
+            program=lists.programs[process.name],
+            rest="" if process.memory_mib is None else used - process.memory_mib,
+            elapsed=process.elapsed_s,
+            job=1 if is_of_gpu else process.job or 0,
+            ended=int(process.is_gone),
+            line=process.command_line or 0,
         )
-        for p in tip.processes
-    ]
+    )
+
+
+def _job(job: JobFact, card: Card, lists: _Lists) -> list[Any]:
+    will_be_offered = int(card.numbers.ends_at is not None)
+    return trimmed(JobColumns(job.id, lists.whose[job.whose], job.ends_at, will_be_offered))
+
+
+def _detail(card: Card, lists: _Lists) -> list[Any]:
+    tip, owners = card.tooltip, lists.owners
+    processes = [_process(process, card, lists) for process in tip.processes]
     users = [
         UserColumns(owners[u.name, u.is_name], u.memory_mib, int(u.is_least), u.processes) for u in tip.users
     ]
@@ -178,7 +192,7 @@ def _detail(tip: Tooltip, lists: _Lists, *, will_be_offered: bool) -> list[Any]:
             facts=[[fact.label, fact.value] for fact in tip.facts] or 0,
             faults=[FaultColumns(f.word, f.detail, f.explanation, int(f.is_fault)) for f in tip.faults] or 0,
             more=MoreColumns(tip.more_processes, tip.more_users, users) if tip.more_processes else 0,
-            job=trimmed(JobColumns(*tip.job, offered=int(will_be_offered))) if tip.job else 0,
+            job=_job(tip.job, card, lists) if tip.job else 0,
         )
     )
 

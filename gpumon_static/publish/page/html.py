@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 STYLES = (
     "theme.css levels.css icons.css page.css places.css summary.css question.css toolbar.css parts.css"
-    " host.css card.css slices.css tooltip.css table.css history.css things.css tabs.css kiosk.css print.css"
+    " host.css card.css slices.css tooltip.css table.css history.css things.css panels.css tabs.css kiosk.css"
+    " print.css"
 ).split()
 HEAD_SCRIPTS = ["start.js"]
 """Before anything is drawn, so that nothing jumps or changes its colour."""
@@ -125,7 +126,7 @@ def _address(name: str) -> str:
 
 def _digest(text: str) -> str:
     """Changes when anything of the text does: the browser replaces what has changed."""
-    return hashlib.blake2s(text.encode(errors="replace"), digest_size=6).hexdigest()
+    return hashlib.blake2s(text.encode(errors="replace"), digest_size=4).hexdigest()
 
 
 def _template_problem(error: TemplateError) -> str:

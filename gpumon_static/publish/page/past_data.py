@@ -11,7 +11,8 @@ texts of one letter per point: 64 levels from nothing to `top`, a space where no
 
 Rows are arrays; `columns` has their names, which are the fields of the classes below. `gpus` has a list for
 each host, in the order of the other JSON block. A series that begins with a long gap has it as a number:
-"80~ABC" is 80 points of nothing, then three. `zone`: minutes east of UTC, of the hours of the week.
+"80~ABC" is 80 points of nothing, then three. One that begins with a long run of one level has its length:
+"20*ABC" is 20 times A, then B and C. `zone`: minutes east of UTC, of the hours of the week.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 COARSE = "".join(LEVELS[min(63, round(place / 4) * 4)] for place in range(64))
 """Every fourth level, for what there are thousands of: half as much when packed."""
 MOST, BOTTOM = len(LEVELS) - 1, LEVELS[0]
-LONG_GAP = 4
+LONG_GAP, LONG_RUN = 4, 4
 MOST_OWNERS = 3
 
 Series = Sequence[float | None]
@@ -81,7 +82,8 @@ class PastGpu(NamedTuple):
     top: int
     """The scale of the power, W; 0: its limit."""
     bands: list[int]
-    """[slot, user, slot, user, ...]: from that quarter of an hour on; -1 is no user, or not known."""
+    """[slot, user, slot, user, ...]: whose it is from that quarter of an hour on, where the card's ribbon
+    has it taken."""
     spent: list[int]
     """Minutes: busy, held idle, free."""
     peaks: list[int | None]
@@ -159,7 +161,17 @@ def _in_short(drawn: str, before: int = 0) -> str:
     gap = len(drawn) - len(known) + before
     if not known:
         return ""
+    rest = known.lstrip(known[0])
+    if (alike := len(known) - len(rest)) > LONG_RUN:
+        known = f"{alike}*{known[0]}{rest}"
     return f"{gap}~{known}" if gap > LONG_GAP else " " * gap + known
+
+
+def known_levels(written: str) -> list[int]:
+    """The levels of a series, without its gaps."""
+    length, _, known = written.rpartition("~")[2].rpartition("*")
+    repeated = known[:1] * (int(length) - 1) if length else ""
+    return [LEVELS.index(letter) for letter in repeated + known if letter != " "]
 
 
 def _table(levels: str) -> bytes:
@@ -293,14 +305,11 @@ def _bands(view: PastView, gpu: GpuPast, users: dict[str, int]) -> list[int]:
     if view.who is None:
         return []
     bands: list[int] = []
-    pen = 0
-    for first, last, state, held_by in gpu.spans:
-        if first > pen and bands and bands[-1] >= 0:
-            bands += [pen, -1]
-        pen = last
+    for first, _, state, held_by in gpu.spans:
+        if state not in TAKEN:
+            continue
         names = list(dict.fromkeys(map(view.who, held_by)))
-        name = ", ".join(names[:MOST_OWNERS]) if state in TAKEN else None
-        owner = -1 if name is None else users.setdefault(name, len(users))
+        owner = users.setdefault(", ".join(names[:MOST_OWNERS]), len(users))
         if bands[-1:] != [owner]:
             bands += [first, owner]
     return bands

@@ -126,10 +126,16 @@ class FaultRow(NamedTuple):
 class JobFact(NamedTuple):
     """The Slurm job that has a GPU."""
 
-    words: str
-    """8841 (train) of jonas"""
+    id: str
+    whose: str
+    """(train) of jonas"""
     ends_at: int | None
     """At the latest, in seconds since 1970."""
+
+    @property
+    def words(self) -> str:
+        """8841 (train) of jonas"""
+        return " ".join(filter(None, (self.id, self.whose))) or "yes"
 
 
 class Tooltip(NamedTuple):
@@ -279,9 +285,16 @@ class Card:
         return self.word
 
     @property
-    def is_allocated(self) -> bool:
-        """A Slurm job has it, and no process is seen."""
-        return self.state is State.ALLOCATED
+    def state_words(self) -> str:
+        """Its state where a time follows that is not of the state: busy, or idle 13 h."""
+        return self.since.text if self.state is State.HELD and self.since else self.word
+
+    @property
+    def label(self) -> str:
+        """Its name for readers without JavaScript, where a title would be taken for one."""
+        number, _, part = self.index.partition(":")
+        slot = f"GPU {number} slice {part}" if part else f"GPU {number}"
+        return ", ".join(dict.fromkeys((slot, self.model, self.word, self.who)))
 
     @property
     def clock(self) -> tuple[str, str] | None:
@@ -292,9 +305,9 @@ class Card:
 
     @property
     def when(self) -> str:
-        """The last line: its state in words, and for how long or since when."""
+        """The last line: its state in words, and for how long, since when or until when."""
         if self.ends:
-            return f"{self.word}, {self.ends.text}" if self.is_allocated else self.ends.text
+            return f"{self.state_words} · {self.ends.text}"
         if not self.state.is_taken or self.holder.is_nobody:
             return self.since.text if self.since else self.holder.text
         if self.since:

@@ -37,6 +37,7 @@ HOUR = 3600
 MOST_LETTERS = 100_000
 MOST_JOBS = 1000
 MOST_USERS_OF_A_HOST = 6
+MOST_GPUS_OF_AN_EVENT = 16
 COARSER = (1, 2, 4, 6, 8, 12, 16, 24)
 """Points that become one."""
 LEAST_POINTS = 4
@@ -93,6 +94,7 @@ class ThingEvent(NamedTuple):
     kind: int
     host: int
     what: str
+    gpus: list[int]
 
 
 class ThingUp(NamedTuple):
@@ -140,7 +142,13 @@ def things_data(
         "used": _used(of_hosts, places) if of_hosts and of_hosts.who else {},
         "kinds": kinds,
         "events": [
-            ThingEvent(int(e.at.timestamp()), kinds.index(e.type), places[e.host], title_of(e, survey.tier))
+            ThingEvent(
+                at=int(e.at.timestamp()),
+                kind=kinds.index(e.type),
+                host=places[e.host],
+                what=title_of(e, survey.tier),
+                gpus=[gpu.index for gpu in e.gpus[:MOST_GPUS_OF_AN_EVENT] if gpu.index is not None],
+            )
             for e in events
         ],
         "up": _availability(of_hosts, places) if of_hosts else {},

@@ -173,8 +173,8 @@ def _job_fact(gpu: Gpu, tier: Tier) -> JobFact:
     given = gpu.allocation
     who = f"of {given.user}" if given.user and tier is not Tier.COUNTS else ""
     named = f"({given.job_name})" if given.job_name else ""
-    told = " ".join(filter(None, (given.job, named, who))) or "yes"
-    return JobFact(clip(told, TEXT_LETTERS), ends_seconds(given.ends_at))
+    whose = clip(f"{named} {who}".strip(), TEXT_LETTERS)
+    return JobFact(clip(given.job or "", USER_LETTERS), whose, ends_seconds(given.ends_at))
 
 
 def ends_seconds(at: datetime | None) -> int | None:

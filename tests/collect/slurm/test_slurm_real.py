@@ -127,7 +127,7 @@ def test_jobs_are_seen_on_page_csv_json_and_terminal(cluster: Cluster, tmp_path:
     page = unescape((tmp_path / "site" / "index.html").read_text())
     assert "allocated" in page
     assert "drained in Slurm: disk is full" in page
-    assert re.search(r"ends by", page)
+    assert re.search(r"until", page)
 
     free = gpumon("free", "--from", tmp_path / "site")
     assert "srun --gres=gpu:a100:1 --nodelist=n1 --pty bash" in free.stdout

@@ -116,19 +116,19 @@ def test_a_picture_of_the_whole_of_supply_has_its_charts(lab: PastLab, open_page
     assert page.evaluate("document.getElementById('history').getBoundingClientRect().top") > 500
 
 
-def test_the_tooltip_draws_the_last_day_of_its_gpu(lab: PastLab, open_page: OpenPage) -> None:
+def test_the_panel_draws_the_last_day_of_its_gpu(lab: PastLab, open_page: OpenPage) -> None:
     html, now = demo_page(lab)
     page = open_page(html, at=now).page
-    page.locator(".card.busy").first.focus()
-    detail = page.locator("#tip .detail")
+    page.locator(".card.busy").first.click()
+    detail = page.locator("#thing .detail")
     detail.wait_for()
-    assert [h.inner_text().split(" ")[0] for h in detail.locator("h3").all()] == [
+    assert [h.inner_text().split(" ")[0] for h in detail.locator("h4").all()] == [
         "Held", "Utilization", "Memory", "Temperature", "Power",
     ]  # fmt: skip
     assert detail.locator(".bands text").text_content() == "alice"
     chart = detail.locator("div", has=page.get_by_role("heading", name="Temperature"))
     expect(chart).to_contain_text("83 °C")
-    expect(page.locator("#tip")).to_contain_text("/ 83 °C")
+    expect(page.locator("#thing .facts")).to_contain_text("/ 83 °C")
 
 
 def test_gpu_hours_sort_by_each_column(lab: PastLab, open_page: OpenPage) -> None:
@@ -203,7 +203,7 @@ def test_charts_and_details_have_no_axe_violations(lab: PastLab, open_page: Open
     assert violations(page) == []
     page.get_by_role("link", name="Now").click()
     page.locator(".card.busy").first.focus()
-    page.locator("#tip .detail").wait_for()
+    page.locator("#tip").wait_for()
     assert violations(page) == []
 
 

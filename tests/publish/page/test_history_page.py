@@ -71,7 +71,7 @@ def test_the_tooltip_tells_the_last_day_in_words(lab: PastLab, open_page: OpenPa
     page = open_page(render_page(lab.page(240, free)), at=lab.at(240)).page
     page.locator(".card").focus()
     # Nothing is known of the twenty hours before nine.
-    expect(page.locator("#tip dl")).to_contain_text("Last 24 hbusy 2 h, free 2 h, unknown 20 h")
+    expect(page.locator("#tip")).to_contain_text("24 h: busy 2 h, free 2 h, unknown 20 h")
 
 
 def test_the_means_of_each_hour_are_whole_and_an_hour_without_a_run_is_not_known(lab: PastLab) -> None:
@@ -262,13 +262,16 @@ def test_a_page_of_one_group_tells_nothing_of_the_others(tmp_path: Path) -> None
 
 def decoded(text: str, top: float) -> list[float | None]:
     gap, _, known = text.rpartition("~")
-    text = " " * int(gap or 0) + known
+    length, _, rest = known.rpartition("*")
+    text = " " * int(gap or 0) + (rest[:1] * int(length) + rest[1:] if length else rest)
     return [None if letter == " " else round(LEVELS.index(letter) * top / 63, 1) for letter in text]
 
 
 def test_a_series_is_a_letter_per_point_and_a_space_for_a_gap() -> None:
     assert letters([0, 50, None, 100, 250], 100) == "Ag __"
     assert decoded("Ag __", 100) == [0, 50.8, None, 100, 100]
+    assert letters([*[None] * 9, *[0] * 5, 100], 100) == "9~5*A_"
+    assert decoded("9~5*A_", 100) == [*[None] * 9, *[0] * 5, 100]
 
 
 def test_charts_have_gaps_where_there_was_no_run(lab: PastLab) -> None:
@@ -376,19 +379,19 @@ def test_the_last_day_of_a_gpu_has_its_owners(lab: PastLab) -> None:
     limit = free.gpus[0].power_limit_w
     assert limit == 400
     assert (decoded(power, limit)[-2:], most_w) == ([304.8, 50.8], 0), "of its limit, to a 16th"
-    # At 10:55 nine o'clock is quarter 88: alice for an hour, then nobody.
-    assert (bands, data["users"]) == ([88, 0, 92, -1], ["alice"])
+    # At 10:55 nine o'clock is quarter 88: alice for an hour; the ribbon has it free from then on.
+    assert (bands, data["users"]) == ([88, 0], ["alice"])
     assert spent == [60, 0, 55], "minutes busy, held idle and free"
     assert peaks == [97, 50, 31, 300], "single readings, not means of an hour"
 
 
-def test_the_bands_have_nobody_where_there_was_no_run(lab: PastLab) -> None:
+def test_the_bands_have_nobody_where_there_was_no_run(lab: PastLab, open_page: OpenPage) -> None:
     """Between two runs that are hours apart anybody may have had it."""
     held = reading("node1", [busy_gpu()])
     lab.runs(range(0, 60, 5), held)
     lab.runs(range(180, 240, 5), held)
-    data = json.loads(lab.page(235, held).history.data)  # type: ignore[union-attr]
-    bands = data["gpus"][0][0][5]
+    page = open_page(render_page(lab.page(235, held)), at=lab.at(235)).page
+    bands = page.evaluate("gpumon.past.of(gpumon.state.hosts[0].gpus[0]).bands")
     owners = bands[1::2]
     assert owners == [0, -1, 0]
     assert 3 <= bands[2] - bands[0] <= 5, "held for an hour"

@@ -131,7 +131,7 @@ FONTS = """() => [...document.querySelectorAll("body *")]
   .map((one) => { const { fontSize, fontWeight } = getComputedStyle(one); return [fontSize, fontWeight]; })"""
 
 
-def test_three_sizes_and_two_weights_are_enough(open_page: OpenPage, kept: Kept) -> None:
+def test_four_sizes_and_two_weights_are_enough(open_page: OpenPage, kept: Kept) -> None:
     html = render_page(page_with_past(kept, reports=["2025-10"]))
     page = open_page(html, at=NOW).page
     fonts = []
@@ -142,7 +142,7 @@ def test_three_sizes_and_two_weights_are_enough(open_page: OpenPage, kept: Kept)
             expect(page.locator(".tip")).to_be_visible()
         fonts += page.evaluate(FONTS)
     fonts += open_page(html, at=NOW, java_script_enabled=False).page.evaluate(FONTS)
-    assert len({size for size, _ in fonts}) == 3
+    assert {size for size, _ in fonts} == {"13px", "15px", "22px", "36px"}
     assert {weight for _, weight in fonts} == {"400", "600"}
 
 

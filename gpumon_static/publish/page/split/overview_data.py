@@ -107,6 +107,8 @@ def overview_data(hosts: Iterable[tuple[CompactHost, int, int]], parts: Sequence
             "users": [],
             "owners": [],
             "programs": [],
+            "labels": [],
+            "whose": [],
             "logins": {},
             "parts": parts,
             "hosts": rows,

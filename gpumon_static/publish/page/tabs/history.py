@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpumon_static.publish.page.past_data import (
-    LEVELS,
+    MOST,
     Levels,
     ModelPast,
+    known_levels,
     models_past,
     past_data,
     past_levels,
@@ -163,5 +164,4 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _decoded(letters: str) -> list[float]:
-    known = letters.rpartition("~")[2]
-    return [100 * LEVELS.index(letter) / (len(LEVELS) - 1) for letter in known if letter != " "]
+    return [100 * level / MOST for level in known_levels(letters)]
