@@ -40,6 +40,7 @@ def ask_lab(
     asked = tuple(cluster.asked for cluster in config.clusters)
     factory = ReaderFactory(config.path, (*asked, *hosts), clock, frozenset(late))
     readings = ask(factory, config.fetch, on_reading=on_reading, say=say)
-    slurm, others = readings[: len(asked)], readings[len(asked) :]
-    answers = {reading.host: reading for reading in slurm}
-    return LabReadings(join(others, answers, config, last_nodes), slurm)
+    questions = {cluster.name for cluster in asked}
+    answers = {reading.host: reading for reading in readings if reading.host in questions}
+    others = [reading for reading in readings if reading.host not in questions]
+    return LabReadings(join(others, answers, config, last_nodes), list(answers.values()))
