@@ -30,14 +30,17 @@ def ask_lab(
     on_reading: OnReading = lambda _: None,
     say: Say = lambda _: None,
     last_nodes: Mapping[str, str] | None = None,
+    late: Iterable[str] = (),
 ) -> LabReadings:
     """Exactly one reading per host, and one per cluster, by the deadline. Raises as `ask` does.
 
     `last_nodes`: hosts that were Slurm nodes in the run before, and their names there.
+    `late`: hosts where that one timed out.
     """
     asked = tuple(cluster.asked for cluster in config.clusters)
-    factory = ReaderFactory(config.path, (*asked, *hosts), clock)
+    factory = ReaderFactory(config.path, (*asked, *hosts), clock, frozenset(late))
     readings = ask(factory, config.fetch, on_reading=on_reading, say=say)
-    slurm, others = readings[: len(asked)], readings[len(asked) :]
-    answers = {reading.host: reading for reading in slurm}
-    return LabReadings(join(others, answers, config, last_nodes), slurm)
+    questions = {cluster.name for cluster in asked}
+    answers = {reading.host: reading for reading in readings if reading.host in questions}
+    others = [reading for reading in readings if reading.host not in questions]
+    return LabReadings(join(others, answers, config, last_nodes), list(answers.values()))

@@ -16,13 +16,13 @@ from gpumon_static.system.programs import Late, Programs
 class LocalReader:
     programs: Programs
 
-    def __call__(self, host: HostConfig, trace: Trace) -> bytes:
+    def __call__(self, host: HostConfig, trace: Trace, script: bytes) -> bytes:
         for step in (Step.NAME, Step.PORT, Step.HOST_KEY, Step.LOGIN):
             trace.done(step, "the collector itself, without SSH")
         try:
             finished = self.programs.run(
                 ["sh", "-s"],
-                framing.stdin(host),
+                script,
                 seconds=host.command_timeout,
                 enough=framing.arrived(trace),
                 has_family=True,

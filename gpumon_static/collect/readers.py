@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from gpumon_static.collect.ssh.passwords import SecretSource
     from gpumon_static.collect.ssh.reader import SshReader
 
-RawRead = Callable[[HostConfig, Trace], bytes]
+RawRead = Callable[[HostConfig, Trace, bytes], bytes]
+"""Runs a script on a host, and gives back what it printed."""
 Note = Callable[[str, Any], None]
 """Takes what a reader notes of a host on the way, beside its reading: of `check` each step."""
 
@@ -40,16 +42,32 @@ class Readers:
     programs: Programs = field(default_factory=Programs)
     ssh: SshReader | None = None
     note: Note = nobody
+    late: Container[str] = ()
+    """Names of the hosts where the last run timed out."""
 
-    def __call__(self, host: HostConfig) -> HostReading:
-        started = time.monotonic()
-        output = self.raw(host)
+    def __call__(
+        self,
+        host: HostConfig,
+        raw: Callable[[HostConfig], bytes] | None = None,
+        *,
+        started: float | None = None,
+        to_parse: AbstractContextManager[object] | None = None,
+    ) -> HostReading:
+        """Read, time and parse; raises `HostError`.
+
+        `raw`: another way to the output; `started`: when the way there began, if that is earlier;
+        `to_parse`: entered to parse the output, which is no time of the host's.
+        """
+        started = time.monotonic() if started is None else started
+        output = (raw or self.raw)(host)
         seconds = round(time.monotonic() - started, 3)
-        return replace(self.parse(host, output), fetch_seconds=seconds)
+        with to_parse or nullcontext():
+            return replace(self.parse(host, output), fetch_seconds=seconds)
 
     def raw(self, host: HostConfig) -> bytes:
         """What the probe printed on this host, as it came; raises `HostError`."""
-        return self._way_to(host)(host, self.trace(host))
+        script = framing.stdin(host, was_late=host.name in self.late)
+        return self._way_to(host)(host, self.trace(host), script)
 
     def trace(self, _host: HostConfig) -> Trace:
         """Of the steps on the way to it."""
@@ -92,6 +110,7 @@ class ReaderFactory:
     config_path: Path
     hosts: tuple[HostConfig, ...]
     clock: Clock
+    late: frozenset[str] = frozenset()
     kind: ClassVar[type[Readers]] = Readers
 
     def open(self, secrets: SecretSource | None = None, note: Note = nobody) -> Readers:
@@ -103,9 +122,9 @@ class ReaderFactory:
         by_ssh = [host for host in self.hosts if host.transport == "paramiko"]
         programs = Programs()
         if not by_ssh:
-            return self.kind(self.clock, programs, note=note)
+            return self.kind(self.clock, programs, note=note, late=self.late)
         # Importing paramiko is half of the start: a run without SSH does not need it.
         from gpumon_static.collect.ssh.reader import open_reader
 
         ssh = open_reader(self.config_path, by_ssh, programs, secrets)
-        return self.kind(self.clock, programs, ssh, note)
+        return self.kind(self.clock, programs, ssh, note, self.late)

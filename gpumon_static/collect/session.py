@@ -8,12 +8,12 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpumon_static.collect.probe import framing
 from gpumon_static.collect.readers import Readers
 from gpumon_static.collect.ssh import openssh
 from gpumon_static.collect.ssh.connect import Budget
@@ -57,23 +57,25 @@ class Session:
             self._end_own()
             self._readers = self._own = self._anew()
             self._has_failed = False
-        started = time.monotonic()
-        try:
-            if not self._is_connected:
-                with self._turn:
-                    started = time.monotonic()
+        with nullcontext() if self._is_connected else self._turn:
+            started = time.monotonic()
+            with self._gone_if_it_fails():
+                if not self._is_connected:
                     self._connect()
-            output = self._output()
-        except BaseException:
-            self._has_failed = True
-            self._disconnect()
-            raise
-        seconds = round(time.monotonic() - started, 3)
-        return replace(self._readers.parse(self._host, output), fetch_seconds=seconds)
+        return self._readers(self._host, self._raw, started=started)
 
     def close(self) -> None:
         self._disconnect()
         self._end_own()
+
+    @contextmanager
+    def _gone_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._has_failed = True
+            self._disconnect()
+            raise
 
     @property
     def _is_connected(self) -> bool:
@@ -92,17 +94,19 @@ class Session:
             self._transport = self._readers.ssh.connect(self._host)
             self._transport.set_keepalive(KEEPALIVE_SECONDS)
 
-    def _output(self) -> bytes:
-        if self._host.transport == "local":
-            return self._readers.raw(self._host)
+    def _raw(self, host: HostConfig) -> bytes:
+        with self._gone_if_it_fails():
+            return self._readers.raw(host) if host.transport == "local" else self._output(framing.stdin(host))
+
+    def _output(self, script: bytes) -> bytes:
         if self._host.transport == "openssh":
-            return OpensshReader(self._readers.programs, self._control_path)(self._host, SILENT)
+            return OpensshReader(self._readers.programs, self._control_path)(self._host, SILENT, script)
         from gpumon_static.collect.ssh.reader import run_probe
 
         assert self._transport
         seconds = self._host.connect_timeout
         budget = Budget(seconds, f"the connection is open, and no command starts within {seconds:g} s")
-        return run_probe(self._transport, self._host, budget, SILENT)
+        return run_probe(self._transport, self._host, budget, SILENT, script)
 
     @property
     def _control_path(self) -> Path:

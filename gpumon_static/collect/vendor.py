@@ -40,8 +40,6 @@ class VendorReport:
 class VendorReader:
     """What a folder of `collect/` has for one vendor, as its `READER`."""
 
-    tool: str
-    """What is run, or read, on the host; shown to users."""
     read: Callable[[Sections], VendorReport]
     """Raises `HostError`: with the status `absent` where there is nothing of this vendor, else with why its
     GPUs cannot be read."""

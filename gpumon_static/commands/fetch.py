@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from gpumon_static.bounds.run import within_budget
@@ -47,9 +46,18 @@ def fetch(
             # Once, not by mail every five minutes; `check` reports it at any time.
             say(too_long)
         others = _readings_of_others(config, hosts, clock(), say) if only else {}
-        in_order = in_turn(hosts, snapshot.statuses(config.csv_path))
+        last = snapshot.statuses(config.csv_path)
+        late = [name for name, status in last.items() if status == Status.TIMEOUT]
         nodes = snapshot.slurm_nodes(config.csv_path) if config.clusters else {}
-        lab = ask_lab(config, in_order, clock, on_reading=on_reading, say=say, last_nodes=nodes)
+        lab = ask_lab(
+            config,
+            in_turn(hosts, last),
+            clock,
+            on_reading=on_reading,
+            say=say,
+            last_nodes=nodes,
+            late=late,
+        )
         known = others | {r.host: r for r in lab.hosts}
         cut = within_budget([known[host.name] for host in config.hosts if host.name in known])
         if cut.line:
@@ -67,8 +75,7 @@ def fetch(
 
 def in_turn(hosts: Sequence[HostConfig], last: Mapping[str, str]) -> tuple[HostConfig, ...]:
     """The hosts, those that failed last time at the end: a rack that is down does not delay the others."""
-    told = [replace(host, was_late=last.get(host.name) == Status.TIMEOUT) for host in hosts]
-    return tuple(sorted(told, key=lambda host: last.get(host.name, Status.OK) != Status.OK))
+    return tuple(sorted(hosts, key=lambda host: last.get(host.name, Status.OK) != Status.OK))
 
 
 def _readings_of_others(

@@ -326,8 +326,6 @@ class HostConfig:
     ignore: tuple[Known, ...] = ()
     was: str | None = None
     """Its name before it was renamed."""
-    was_late: bool = False
-    """Not of the config: the last run timed out here, so the probe looks first for a tool that hangs."""
 
     def state_at(self, now: datetime) -> str | None:
         """Its state; None for a host that is in use. Days are those of the collector's time zone."""

@@ -1,4 +1,4 @@
-"""What is known of hosts and GPUs, as records: readings.py, declared field by field with facts.py.
+"""What is known of hosts and GPUs, as records: readings.py, slurm.py, declared field by field with facts.py.
 
 states.py has the states of a GPU, rules.py the faults with their words. Goes out: records that
 every room takes. Nothing here reads, decides or prints, and nothing imports a room.
@@ -16,17 +16,13 @@ from gpumon_static.model.readings import (
     Fault,
     Gpu,
     HostReading,
-    JobGpus,
     Machine,
     MigDevice,
     NodeState,
     Process,
-    SlurmAnswer,
-    SlurmJob,
-    SlurmNode,
     Status,
-    Waiting,
 )
+from gpumon_static.model.slurm import JobGpus, SlurmAnswer, SlurmJob, SlurmNode, Waiting
 
 __all__ = [
     "GONE",

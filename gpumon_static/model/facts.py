@@ -110,6 +110,15 @@ def fact(
     return field(default=default, metadata={"fact": made})
 
 
+class Record:
+    """Base of the records that worker processes send. A dataclass with slots pickles ten times slower."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[type[Record], tuple[object, ...]]:
+        return type(self), tuple([getattr(self, name) for name in self.__slots__])
+
+
 @cache
 def declared(record: type) -> tuple[Declared, ...]:
     """The fields of a record, in their order."""

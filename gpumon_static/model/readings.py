@@ -1,4 +1,4 @@
-"""What a host reported, as frozen records. Imports nothing of ours but facts.py, which declares their fields.
+"""What a host reported, as frozen records. facts.py has how their fields are declared.
 
 `None` always means "not known": the host reported `N/A`, or the value was missing. It never means zero.
 Texts are single lines without control characters and never empty, and numbers are in the range of their unit:
@@ -28,8 +28,10 @@ from gpumon_static.model.facts import (
     SWAP,
     TEMPERATURE,
     Range,
+    Record,
     fact,
 )
+from gpumon_static.model.slurm import SlurmAnswer
 
 MIB = 2**20
 """Bytes."""
@@ -70,21 +72,12 @@ STATUS_MEANINGS = {
 }
 
 
-class _Record:
-    """Base of the records that worker processes send. A dataclass with slots pickles ten times slower."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def __reduce__(self) -> tuple[type[_Record], tuple[object, ...]]:
-        return type(self), tuple([getattr(self, name) for name in self.__slots__])
-
-
 GONE = "gone"
 """`Process.state` of a PID that nvidia-smi lists and ps does not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fault(_Record):
+class Fault(Record):
     """Something that is wrong with a GPU: the name of a rule in rules.py, and what was seen."""
 
     rule: str = fact(MISSING, "name of the health rule")
@@ -92,7 +85,7 @@ class Fault(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Process(_Record):
+class Process(Record):
     pid: int = fact(MISSING, "process id", PID, csv=("pid", 19))
     type: str | None = fact(
         None,
@@ -148,7 +141,7 @@ class Process(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class MigDevice(_Record):
+class MigDevice(Record):
     """One slice of a GPU in MIG mode."""
 
     index: int = fact(MISSING, "index of the slice on its GPU", INDEX, csv=("mig_device", 18))
@@ -190,7 +183,7 @@ class Allocated(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation(_Record):
+class Allocation(Record):
     """What Slurm reports of a GPU; all None where no Slurm manages its host."""
 
     allocated: Allocated | None = fact(
@@ -221,7 +214,7 @@ NOT_ALLOCATED = Allocation()
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu(_Record):
+class Gpu(Record):
     index: int = fact(
         MISSING,
         "index of nvidia-smi, CUDA's with `CUDA_DEVICE_ORDER=PCI_BUS_ID`; GPUs of other vendors are counted"
@@ -359,7 +352,7 @@ class Gpu(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Disk(_Record):
+class Disk(Record):
     mount: str = fact(MISSING, "mount point", longest=64)
     used_mib: float | None = fact(
         None, "disk space in use", DISK, gauge=("gpumon_host_filesystem_used_bytes", MIB)
@@ -369,7 +362,7 @@ class Disk(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine(_Record):
+class Machine(Record):
     """The host around the GPUs: CPU, RAM, disks."""
 
     cpu_count: int | None = fact(
@@ -441,7 +434,7 @@ class Machine(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState(_Record):
+class NodeState(Record):
     """What Slurm reports of a host; all None where no Slurm manages it."""
 
     node: str | None = fact(
@@ -468,73 +461,7 @@ NO_NODE = NodeState()
 
 
 @dataclass(frozen=True, slots=True)
-class SlurmNode(_Record):
-    """A node with GPUs, as `scontrol show node` prints it."""
-
-    name: str
-    host_name: str | None = fact(None, longest=255)
-    state: str | None = fact(None, longest=96)
-    reason: str | None = fact(None, longest=200)
-    takes_jobs: bool | None = None
-    kind: str | None = fact(None, longest=48)
-    """As in `NodeState`."""
-    gpus_used: int | None = fact(None, within=Range(0, 1024, "GPUs in use"))
-    used: tuple[int, ...] | None = None
-    """Slurm's numbers of the GPUs that jobs have; None where it does not report them."""
-    is_shared: bool = False
-    """Parts of GPUs (shards, MPS) are in use: which GPUs these are of is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobGpus(_Record):
-    """The GPUs of a job on one node."""
-
-    node: str
-    count: int
-    """Whole ones: none where it has parts only."""
-    indexes: tuple[int, ...] = ()
-    """Slurm's numbers; empty where it does not report them."""
-    parts: tuple[int, ...] = ()
-    """Slurm's numbers of GPUs of which it has parts (shards, MPS) that other jobs may share."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlurmJob(_Record):
-    """A job that holds GPUs."""
-
-    id: str
-    user: str | None = fact(None, longest=64)
-    name: str | None = fact(None, longest=96)
-    started_at: datetime | None = None
-    ends_at: datetime | None = None
-    gpus: tuple[JobGpus, ...] = ()
-    partition: str | None = fact(None, longest=64)
-    account: str | None = fact(None, longest=64)
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting(_Record):
-    """Jobs that wait for GPUs of one kind."""
-
-    kind: str | None = fact(MISSING, "Slurm's name of the GPUs; null: any", longest=48)
-    gpus: int = fact(MISSING, "GPUs that are waited for")
-    jobs: int = fact(MISSING, "jobs that wait")
-    oldest_at: datetime | None = fact(None, "when the oldest of them was submitted, UTC")
-
-
-@dataclass(frozen=True, slots=True)
-class SlurmAnswer(_Record):
-    """What one Slurm reports of its whole cluster."""
-
-    version: str | None = fact(None, longest=48)
-    nodes: tuple[SlurmNode, ...] = ()
-    """Those with GPUs."""
-    jobs: tuple[SlurmJob, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class HostReading(_Record):
+class HostReading(Record):
     """Exactly one per configured host and run, whether it answered or not."""
 
     host: str = fact(MISSING, "name, as in the config, without user and port", csv=("host", 2), in_json=False)

@@ -96,12 +96,6 @@ def is_at_rest(process: Process) -> bool:
     return process.compute_units == 0 or (process.state or "").startswith(NOT_RUNNING)
 
 
-def sliced_memory_mib(gpu: Gpu) -> tuple[float, float]:
-    """Used and total of all slices together, what is shared counted once."""
-    first = [cut.mig for cut in slices_of(gpu) if cut.instance.slices[0] is cut.mig]
-    return sum(s.memory_used_mib or 0 for s in first), sum(s.memory_total_mib or 0 for s in first)
-
-
 def ghost_mib(gpu: Gpu, cut: Slice | None, busy: BusyConfig) -> float | None:
     """Memory in use that no process accounts for; None where that is not known, or negligible."""
     if (gpu.slices and cut is None) or gpu.memory_shared:

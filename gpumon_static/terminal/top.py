@@ -7,14 +7,18 @@ import sys
 import time
 from collections.abc import Container
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
+from gpumon_static.collect.slurm.join import join
 from gpumon_static.config.settings import Config, HostConfig
 from gpumon_static.errors import GpumonError
 from gpumon_static.store.snapshot import slurm_nodes
+from gpumon_static.survey.survey import Survey
 from gpumon_static.terminal.rntop_log import RntopLog
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.screen import Screen
+from gpumon_static.terminal.show import survey_of
 from gpumon_static.terminal.top_view import View, frame, press
 from gpumon_static.terminal.watch import Watch
 from gpumon_static.times import Clock
@@ -57,7 +61,7 @@ def _loop(
         is_due = age >= 1.0 or (age >= DRAW_EVERY and view != before)
         if is_due or screen.was_away or screen.size != drawn_size:
             drawn_size = screen.size
-            lines, scroll = frame(view, config, clock(), *drawn_size)
+            lines, scroll = frame(view, survey_now(view, config, clock()), *drawn_size)
             view = replace(view, scroll=scroll)
             screen.was_away = False
             screen.draw(lines)
@@ -66,6 +70,11 @@ def _loop(
             view = press(view, key, max(1, drawn_size[1] - 6))
             drawn_at = 0.0
         watch.pause(view.is_paused)
+
+
+def survey_now(view: View, config: Config, now: datetime) -> Survey:
+    """The last readings, with what each Slurm reports of their GPUs."""
+    return survey_of(join(list(view.readings.values()), view.slurm, config, view.nodes), config, now)
 
 
 def with_news(view: View, watch: Watch, log: RntopLog | None, clusters: Container[str] = ()) -> View:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from rich.text import Text
 
-from gpumon_static.collect.slurm.join import join
-from gpumon_static.config.settings import Config
 from gpumon_static.model import HostReading
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.owners import owner
@@ -17,7 +14,7 @@ from gpumon_static.survey.survey import Place, Survey, SurveyedHost
 from gpumon_static.terminal import layout
 from gpumon_static.terminal.layout import LinePart, Row
 from gpumon_static.terminal.rows import Look, columns, host_rows, place_rows
-from gpumon_static.terminal.show import DOT, not_read, shown_names, survey_of, totals
+from gpumon_static.terminal.show import DOT, not_read, shown_names, totals
 
 SORTS: dict[str, tuple[str, Callable[[Place], float]]] = {
     "n": ("host", lambda _: 0.0),
@@ -86,11 +83,9 @@ def _typed(view: View, key: str) -> View:
     return replace(view, filter=view.filter + key, scroll=0) if len(key) == 1 and key.isprintable() else view
 
 
-def frame(view: View, config: Config, now: datetime, width: int, height: int) -> tuple[list[Text], int]:
+def frame(view: View, survey: Survey, width: int, height: int) -> tuple[list[Text], int]:
     """The lines of one screen, and how far it is scrolled when it has gone as far as it can."""
-    joined = join(list(view.readings.values()), view.slurm, config, view.nodes)
-    survey = survey_of(joined, config, now)
-    head = _head(view, survey, now, width)
+    head = _head(view, survey, width)
     body = _body(view, survey, width)
     room = max(1, height - len(head) - 1)
     table_head, rows = body[:1], body[1:]
@@ -101,7 +96,7 @@ def frame(view: View, config: Config, now: datetime, width: int, height: int) ->
     return [*head, *shown, _foot(view, width)], scroll
 
 
-def _head(view: View, survey: Survey, now: datetime, width: int) -> list[Text]:
+def _head(view: View, survey: Survey, width: int) -> list[Text]:
     asked = [host for host in survey.hosts if host.reading]
     waiting = sum(host.is_unread for host in survey.hosts)
     line = totals(asked, view.look, short=True) if asked else [LinePart("Asking the hosts", "bold")]
@@ -110,7 +105,7 @@ def _head(view: View, survey: Survey, now: datetime, width: int) -> list[Text]:
     state = " PAUSED " if view.is_paused else f"every {view.interval:g} s"
     style = "bold reverse" if view.is_paused else "dim"
     clock = [
-        LinePart(f"{now.astimezone():%H:%M:%S %Z}", style, 2),
+        LinePart(f"{survey.made_at.astimezone():%H:%M:%S %Z}", style, 2),
         LinePart(state, style),
         LinePart(f"sorted by {SORTS[view.sort][0]}", style, 3),
     ]

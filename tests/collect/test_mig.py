@@ -20,7 +20,6 @@ from gpumon_static.survey.state import (
     gone_mib,
     gpu_state,
     slice_state,
-    sliced_memory_mib,
     slices_of,
 )
 from tests.builders import gpu, process, slices
@@ -83,11 +82,6 @@ def shared(*used: float) -> Gpu:
     )
 
 
-def test_shared_memory_is_counted_once() -> None:
-    assert sliced_memory_mib(shared(5000.0, 5000.0, 10.0)) == (5010.0, 2 * 9728.0)
-    assert sliced_memory_mib(gpu(slices=slices(3))) == (30.0, 3 * 9728.0)
-
-
 def test_a_slice_is_free_though_its_neighbour_uses_the_memory_they_share() -> None:
     card = shared(5000.0, 5000.0, 10.0)
     first, second, third = card.slices
@@ -107,7 +101,7 @@ def test_the_shared_capture_says_the_same(path: Path) -> None:
     (card,) = smi.parse(path.read_text()).gpus
     by_instance = {s["gpu_instance_id"]: s["memory"]["used_mib"] for s in expected["mig_devices"]}
     assert len(by_instance) < len(card.slices), "the capture has compute instances that share"
-    assert sliced_memory_mib(card)[0] == sum(by_instance.values())
+    assert {s.gpu_instance: s.memory_used_mib for s in card.slices} == by_instance
 
 
 # Ghost memory.

@@ -53,6 +53,7 @@ from gpumon_static.terminal.history.supply import supply_report
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.show import Choice, table
 from gpumon_static.terminal.show import survey_of as shown_survey
+from gpumon_static.terminal.top import survey_now
 from gpumon_static.terminal.top_view import View, frame
 from tests.browser import OpenPage
 from tests.builders import NOW, READ_AT, busy_gpu, config, failed, gpu, host_config, process, slices
@@ -622,7 +623,8 @@ def test_top_joins_what_slurm_answers_and_names_a_slurm_that_fails() -> None:
     hosts = {"a": a_reading("a", [gpu(0), gpu(1)])}
 
     def screen(slurm: HostReading) -> str:
-        lines, _ = frame(View(Look(), 5, readings=hosts, slurm={asked.name: slurm}), setup, NOW, 120, 12)
+        view = View(Look(), 5, readings=hosts, slurm={asked.name: slurm})
+        lines, _ = frame(view, survey_now(view, setup, NOW), 120, 12)
         return "\n".join(line.plain for line in lines)
 
     ends = f"{(NOW + timedelta(hours=1)).astimezone():%d %b %H:%M}"

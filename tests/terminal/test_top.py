@@ -30,7 +30,7 @@ from gpumon_static.model import HostReading, Status
 from gpumon_static.terminal.rntop_log import RntopLog, rows
 from gpumon_static.terminal.rows import Look
 from gpumon_static.terminal.screen import parse_keys
-from gpumon_static.terminal.top import with_news
+from gpumon_static.terminal.top import survey_now, with_news
 from gpumon_static.terminal.top_view import View, frame, press
 from gpumon_static.terminal.watch import Watch
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, reading
@@ -294,7 +294,7 @@ def setup() -> Config:
 
 
 def drawn(given: View, height: int = 20, width: int = 80) -> list[str]:
-    lines, _ = frame(given, setup(), NOW, width, height)
+    lines, _ = frame(given, survey_now(given, setup(), NOW), width, height)
     return [line.plain.rstrip() for line in lines]
 
 
@@ -302,7 +302,7 @@ def drawn(given: View, height: int = 20, width: int = 80) -> list[str]:
 def test_a_host_that_is_not_asked_is_not_waited_for(state: str) -> None:
     hosts = [host_config(name) for name in ("n1", "n2", "n3")]
     lab = replace(setup(), hosts=(*hosts, host_config("n4", state=state)))
-    lines, _ = frame(view(), lab, NOW, 80, 20)
+    lines, _ = frame(view(), survey_now(view(), lab, NOW), 80, 20)
     assert lines[0].plain.endswith("1 of 3 hosts failed")
 
 
@@ -354,13 +354,13 @@ def test_before_the_first_answer_it_says_that_it_asks() -> None:
 
 
 def test_scrolling_keeps_the_head_and_ends_at_the_end() -> None:
-    lines, scroll = frame(view(scroll=10**6), setup(), NOW, 80, 8)
+    lines, scroll = frame(view(scroll=10**6), survey_now(view(), setup(), NOW), 80, 8)
     texts = [line.plain.rstrip() for line in lines]
     assert len(texts) == 8
     assert texts[3].startswith("Host")
     assert "n3  timeout" in texts[5]
     assert scroll == 4
-    assert frame(view(scroll=-5), setup(), NOW, 80, 8)[1] == 0
+    assert frame(view(scroll=-5), survey_now(view(), setup(), NOW), 80, 8)[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_long_host_names_keep_their_ends_and_the_clock_names_its_zone() -> None:
     hosts = [f"very-long-name-of-a-rack-and-a-row-{number:03}" for number in (1, 2)]
     readings = {name: reading(name, [busy_gpu()]) for name in hosts}
     view = View(Look(processes=True), 5, readings=readings)
-    lines, _ = frame(view, config(*hosts), NOW, 60, 24)
+    lines, _ = frame(view, survey_now(view, config(*hosts), NOW), 60, 24)
     text = [line.plain for line in lines]
     assert [line.split()[0][-3:] for line in text if line.startswith("v")] == ["001", "002"]
     assert text[1].startswith(f"{NOW.astimezone():%H:%M:%S %Z}  every 5 s")

@@ -33,7 +33,6 @@ def read(sections: Sections) -> VendorReport:
 
 
 READER = VendorReader(
-    tool="amdgpu",
     read=read,
     absent=Status.NO_GPU_TOOL,
     section=Path(__file__).with_name("section.sh"),

@@ -14,8 +14,8 @@ import socket
 import sys
 import threading
 import time
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from gpumon_static.collect.engines.channel import Channel
@@ -38,7 +38,6 @@ from gpumon_static.collect.ssh.passwords import NoSecret
 from gpumon_static.collect.ssh.target import SecretCommand
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import ConfigError
-from gpumon_static.model import HostReading
 
 TURN_S = 0.05
 MANY_OBJECTS = 50_000
@@ -67,7 +66,7 @@ class _Worker:
                 self._channel.send(Limited(found.line))
             fan_out(
                 task.factory.hosts,
-                lambda host: self._read(readers, host),
+                lambda host: readers(host, to_parse=self._turn_to_parse(host)),
                 workers=found.workers,
                 deadline=task.deadline,
                 whole_deadline=task.whole_deadline,
@@ -95,13 +94,11 @@ class _Worker:
                 self._channel.send(Beat())
                 time.sleep(BEAT_S)
 
-    def _read(self, readers: Readers, host: HostConfig) -> HostReading:
-        started = time.monotonic()
-        output = readers.raw(host)
-        seconds = round(time.monotonic() - started, 3)
+    @contextmanager
+    def _turn_to_parse(self, host: HostConfig) -> Iterator[None]:
         with self._parsing:
             self._channel.send(Parsing(host.name))
-            return replace(readers.parse(host, output), fetch_seconds=seconds)
+            yield
 
     def _note(self, host: str, what: object) -> None:
         self._channel.send(Noted(host, what))

@@ -28,7 +28,6 @@ def read(sections: Sections) -> VendorReport:
 
 
 READER = VendorReader(
-    tool="nvidia-smi",
     read=read,
     absent=Status.NO_NVIDIA_SMI,
     section=Path(__file__).with_name("section.sh"),

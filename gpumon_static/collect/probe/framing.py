@@ -126,9 +126,12 @@ def received(found: Mapping[str, str]) -> dict[str, str]:
     return {name: LINE.join(parts) for name, parts in values.items()}
 
 
-def stdin(host: HostConfig) -> bytes:
-    """The script with its settings before it."""
-    more = {"GPUMON_GZIP": "yes", "GPUMON_WAS_LATE": "yes" if host.was_late else "", "GPUMON_SENT": SENT}
+def stdin(host: HostConfig, *, was_late: bool = False) -> bytes:
+    """The script with its settings before it.
+
+    `was_late`: the last run timed out here, so the probe looks first for a tool that hangs.
+    """
+    more = {"GPUMON_GZIP": "yes", "GPUMON_WAS_LATE": "yes" if was_late else "", "GPUMON_SENT": SENT}
     if host.asks_slurm:
         more["GPUMON_ASK"] = "slurm"
     given = settings(host) | more

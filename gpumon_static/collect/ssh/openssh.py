@@ -73,18 +73,18 @@ class OpensshReader:
     control_path: Path | None = None
     """The socket of a connection that is kept; without one, or where it is gone, ssh makes its own."""
 
-    def __call__(self, host: HostConfig, trace: Trace) -> bytes:
+    def __call__(self, host: HostConfig, trace: Trace, script: bytes) -> bytes:
         try:
-            return self._ask(host, trace)
+            return self._ask(host, trace, script)
         except HungUp:
             time.sleep(RETRY_AFTER)
-            return self._ask(host, trace)
+            return self._ask(host, trace, script)
 
-    def _ask(self, host: HostConfig, trace: Trace) -> bytes:
+    def _ask(self, host: HostConfig, trace: Trace, script: bytes) -> bytes:
         limit = host.connect_timeout + host.command_timeout
         try:
             words = arguments(host, self.control_path)
-            done = self.programs.run(words, framing.stdin(host), seconds=limit, enough=framing.arrived(trace))
+            done = self.programs.run(words, script, seconds=limit, enough=framing.arrived(trace))
         except Late as late:
             said = late.errors.decode("utf-8", errors="replace")
             _tell(said, trace)

@@ -55,12 +55,12 @@ class SshReader:
         # Handshakes are CPU work: more at once than there are cores only delays each one.
         self._gate = threading.Semaphore(8 * (os.cpu_count() or 1))
 
-    def __call__(self, host: HostConfig, trace: Trace) -> bytes:
+    def __call__(self, host: HostConfig, trace: Trace, script: bytes) -> bytes:
         target = self.targets.of(host)
         self._patience[host.name] = target.patience
         transport, budget = self._log_in(target, trace)
         with closing(transport):
-            return run_probe(transport, host, budget, trace)
+            return run_probe(transport, host, budget, trace, script)
 
     def connect(self, host: HostConfig) -> Transport:
         """A login that stays open: `run_probe` runs over it, any number of times."""
@@ -184,10 +184,12 @@ def _handshake_error(error: Exception | None, at: Endpoint, first_words: str | N
     return HostError(Status.ERROR, f"the SSH handshake with {at} failed: {one_line(str(error))}")
 
 
-def run_probe(transport: Transport, host: HostConfig, connecting: Budget, trace: Trace) -> bytes:
+def run_probe(
+    transport: Transport, host: HostConfig, connecting: Budget, trace: Trace, script: bytes
+) -> bytes:
     try:
         with closing(transport.open_session(timeout=connecting.left())) as channel:
-            return _exchange(channel, host, trace)
+            return _exchange(channel, host, trace, script)
     except TimeoutError as error:
         reason = f"logged in, but the probe did not finish within {host.command_timeout:g} s"
         raise HostError(Status.TIMEOUT, reason) from error
@@ -196,13 +198,13 @@ def run_probe(transport: Transport, host: HostConfig, connecting: Budget, trace:
         raise HostError(Status.ERROR, f"the connection broke: {reason}") from error
 
 
-def _exchange(channel: paramiko.Channel, host: HostConfig, trace: Trace) -> bytes:
+def _exchange(channel: paramiko.Channel, host: HostConfig, trace: Trace, script: bytes) -> bytes:
     end = time.monotonic() + host.command_timeout
     channel.settimeout(host.command_timeout)
     channel.exec_command(framing.command(host))
     # A forced command need not read what it is sent.
     with suppress(OSError):
-        channel.sendall(framing.stdin(host))
+        channel.sendall(script)
         channel.shutdown_write()
     output, has_arrived = bytearray(), framing.arrived(trace)
     while True:

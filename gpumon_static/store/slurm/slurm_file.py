@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,8 @@ def write(path: Path, readings: Sequence[HostReading]) -> None:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         return
-    document = {"version": VERSION, "clusters": [_document(reading) for reading in readings]}
-    write_atomic(path, json.dumps(document, indent=1) + "\n", private=True)
+    document = {"version": VERSION, "clusters": [asdict(report(reading)) for reading in readings]}
+    write_atomic(path, json.dumps(document, indent=1, default=utc_text) + "\n", private=True)
 
 
 def read(path: Path) -> list[ClusterReport]:
@@ -90,58 +90,23 @@ def report(reading: HostReading) -> ClusterReport:
     )
 
 
-def _document(reading: HostReading) -> dict[str, Any]:
-    told = report(reading)
-    return {
-        "name": told.name,
-        "asked_at": utc_text(told.asked_at),
-        "status": told.status.value,
-        "error": told.error,
-        "note": told.note,
-        "version": told.version,
-        "nodes": told.nodes,
-        "jobs": told.jobs,
-        "waiting": [
-            {
-                "kind": one.kind,
-                "gpus": one.gpus,
-                "jobs": one.jobs,
-                "oldest_at": utc_text(one.oldest_at) if one.oldest_at else None,
-            }
-            for one in told.waiting
-        ],
-    }
-
-
 def _report(given: Mapping[str, Any]) -> ClusterReport:
     """Within the bounds of a reading, as everything that is read back."""
     waiting = tuple(
         Waiting(one["kind"], int(one["gpus"]), int(one["jobs"]), _moment(one["oldest_at"]))
         for one in given["waiting"]
     )
-    asked_at = datetime.fromisoformat(given["asked_at"])
     reading = bounded(
         HostReading(
             str(given["name"]),
-            asked_at,
+            datetime.fromisoformat(given["asked_at"]),
             Status(given["status"]),
             given["error"],
             note=given["note"],
             slurm=SlurmAnswer(given["version"], waiting=waiting),
         )
     )
-    answer = reading.slurm or SlurmAnswer()
-    return ClusterReport(
-        reading.host,
-        asked_at,
-        reading.status,
-        reading.error,
-        reading.note,
-        answer.version,
-        int(given["nodes"]),
-        int(given["jobs"]),
-        answer.waiting,
-    )
+    return replace(report(reading), nodes=int(given["nodes"]), jobs=int(given["jobs"]))
 
 
 def _moment(given: str | None) -> datetime | None:

@@ -13,9 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from gpumon_static.collect.readers import Readers
+from gpumon_static.collect.ssh.reader import SshReader
+from gpumon_static.collect.trace import Step, Trace
 from gpumon_static.commands.fetch import in_turn
 from gpumon_static.config.budget import budget_warning
+from gpumon_static.config.settings import HostConfig
 from gpumon_static.store import snapshot
+from gpumon_static.times import utc_now
 from tests.builders import config as config_of
 from tests.builders import host_config
 from tests.command import gpumon, rows
@@ -114,6 +119,22 @@ def test_hosts_that_failed_last_time_are_tried_last(gpu_hosts: GpuHosts, tmp_pat
     second = gpumon("fetch", "-v", "-c", config).stderr
     assert [line.split(":")[0] for line in second.splitlines()] == [good, "127.0.0.1"]
     assert [row["host"] for row in rows(tmp_path / "data/load_data.csv")] == ["127.0.0.1", good]
+
+
+@pytest.mark.parametrize("late", [frozenset({"n"}), frozenset()])
+def test_the_probe_knows_whether_its_host_timed_out_in_the_last_run(late: frozenset[str]) -> None:
+    sent: list[bytes] = []
+
+    class Way(SshReader):
+        def __init__(self) -> None: ...
+
+        def __call__(self, host: HostConfig, trace: Trace, script: bytes) -> bytes:
+            trace.done(Step.LOGIN, host.name)
+            sent.append(script)
+            return b""
+
+    Readers(utc_now, ssh=Way(), late=late).raw(host_config("n"))
+    assert (b"GPUMON_WAS_LATE=yes\n" in sent[0]) == bool(late)
 
 
 @pytest.mark.parametrize("content", [None, "", "host\na\n", "\xff\x00", "host,status\na\n"])
