@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -30,7 +29,7 @@ def test_the_shell_of_the_account_finds_program_and_config(tmp_path: Path) -> No
     section = (DOCS / "commands.md").read_text().partition("## How commands are written")[2]
     line = next(text for text in section.splitlines() if text.startswith("export "))
     (tmp_path / "config.ini").write_text("[common]\nhosts = ['other-config']\n")
-    here = line.replace("/opt/gpumon-static/bin", os.path.dirname(sys.executable))
+    here = line.replace("/opt/gpumon-static/bin", str(Path(sys.executable).parent))
     here = here.replace("/etc/gpumon-static/config.ini", f"{tmp_path}/config.ini")
     script = f"{here}\ngpumon-static show"
     done = subprocess.run(["sh", "-c", script], cwd="/", capture_output=True, text=True, timeout=120)
