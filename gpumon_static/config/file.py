@@ -112,6 +112,8 @@ def _directory_problems(paths: PathsConfig) -> Iterable[str]:
         yield f"paths.data: {data} is also paths.site; the page's load_data.csv would replace the data's"
     elif data.is_relative_to(site):
         yield f"paths.data: {data} is inside paths.site, {site}: the web server would show it to everybody"
+    elif site.is_relative_to(history := data / "history"):
+        yield f"paths.site: {site} is inside the history, {history}, which a restore replaces as a whole"
 
 
 def _read_tables(config_path: Path, tolerate: bool) -> dict[str, Any]:

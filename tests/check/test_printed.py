@@ -310,6 +310,7 @@ def test_what_init_prints_can_be_pasted(well: Printed) -> None:
 BLOCK = re.compile(r"^( *)```sh\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 NOT_PASTED = {
     "ask.md": "questions about a history that the reader has; tests/docs/test_ask.py asks them all",
+    "commands.md": "the shell of the account; tests/docs/test_docs_commands.py starts it",
     "dask.md": "a Dask cluster; tests/collect/test_dask.py has one",
     "history.md": "one option after the other",
     "notifications.md": "scripts, with addresses of others",

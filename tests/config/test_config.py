@@ -343,6 +343,7 @@ def test_the_line_of_a_mistake_after_them_stays_true(tmp_path: Path) -> None:
         ),
         ("[common]\nhosts = 'a'\n[paths]\ndata = 'x'\nsite = 'x'\n", "is also paths.site"),
         ("[common]\nhosts = 'a'\n[paths]\ndata = 'x/data'\nsite = 'x'\n", "is inside paths.site"),
+        ("[common]\nhosts = 'a'\n[paths]\nsite = 'data/history/page'\n", "is inside the history"),
         ("[common]\nhosts = 'a'\n[hosts.a]\nnvidia_smi = 'smi'\n", "must be a path that begins with a slash"),
     ],
 )
