@@ -198,7 +198,7 @@ def test_the_pointer_opens_a_tooltip_with_users_before_processes(open_page: Open
     ]
     places = [text.index(word) for word in wanted]
     assert places == sorted(places)
-    expect(tip(page, "host-a:0").locator("tr.gone")).to_contain_text("ended process")
+    expect(tip(page, "host-a:0").locator("tr.gone")).to_contain_text("unknown user")
     page.mouse.move(5, 5)
     expect(open_tips(page)).to_have_count(0)
 

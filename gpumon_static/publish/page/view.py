@@ -167,6 +167,8 @@ def assembled(
         reports=tuple(sorted(whole.reports, reverse=True)),
         health=replace(health, summary=health_summary(health, idle)),
         things=things,
+        url=(config.site.url or "") if whole.spec == config.pages[0] else "",
+        has_gpufree=config.site.gpufree,
         demand=() if whole.is_part else (*idle_lines(survey), *demand_lines(survey.clusters, now)),
     )
 
