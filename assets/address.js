@@ -16,6 +16,7 @@
     free: isSwitch,
     mine: isSwitch,
     kiosk: isSwitch,
+    embed: isSwitch,
     state: [isOneOf("busy", "held", "unknown", "failed"), "is not a state"],
     sort: [isOneOf("free", "load"), "is not an order"],
     view: [isOneOf("cards", "compact", "table"), "is not a view"],

@@ -9,7 +9,7 @@
   }
   // The button is made anew with each refresh.
   document.addEventListener("click", (event) => {
-    if (event.target.closest?.("#legend-open")) open();
+    if (event.target.closest?.("#legend-open, #legend-below")) open();
     if (event.target === legend || event.target.closest?.("#legend-close")) legend?.close();
   });
 })();

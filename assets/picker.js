@@ -28,7 +28,7 @@
   // Group and words are no part of the rule: they say which hosts and GPUs are asked.
   function narrowing() {
     const isPerson = person() !== null;
-    return question.conditions().filter(({ name }) => name === "group" || (name === "q" && !isPerson));
+    return question.conditions().filter(({ name }) => name === "group" || name === "vendor" || (name === "q" && !isPerson));
   }
 
   function among() {
@@ -68,7 +68,7 @@
     const at = new Date(found.at * 1000);
     const time = element("time", { className: "by", dateTime: at.toISOString() }, gpumon.times.by(at, gpumon.clock.made()));
     const link = element("a", { href: `#${found.host.anchor}` }, found.host.short);
-    return [" By ", time, ` at the latest, if nobody in the queue is before you: ${asking.n} x ${models.length === 1 ? models[0] : "GPU"} on `, link, ` (${why}).`];
+    return ["by ", time, ` at the latest, if nobody in the queue is before you: ${asking.n} x ${models.length === 1 ? models[0] : "GPU"} on `, link, ` (${why})`];
   }
 
   const least = (gpus) => gpus.reduce((low, gpu) => (low && (low.free === null || gpu.free === null || low.free <= gpu.free) ? low : gpu), null);
@@ -104,7 +104,10 @@
     const wanted = `${count(asking.n, asking.model ? `free ${asking.model}` : "free GPU")}${asking.gb ? ` with ${asking.gb} GB` : ""}`;
     const closest = nearest?.fits.length ? ` ${nearest.host.short} comes closest, with ${nearest.fits.length} of ${asking.n}.` : "";
     const where = narrowing().map(({ text }) => text).join(", ");
-    return quiet(`No host has ${wanted} now${where && ` (${where})`}.${closest}`, ...expected(asking), ...holders(asking), ...usual(asking), ...idle(asking));
+    const rows = [["When", expected(asking)], ["Ask", holders(asking)], ["Held idle", idle(asking)], ["Usually", usual(asking)]].filter(([, words]) => words.length);
+    const list = element("dl", { className: "ways" });
+    for (const [name, words] of rows) list.append(element("div", {}, element("dt", {}, name), " ", element("dd", {}, ...words)));
+    return quiet(element("p", {}, `No host has ${wanted} now${where && ` (${where})`}.${closest}`), ...(rows.length ? [list] : []));
   }
 
   // Who has most of what is wanted.
@@ -115,11 +118,11 @@
     for (const name of taken.flatMap((gpu) => gpu.names)) counts.set(name, (counts.get(name) ?? 0) + 1);
     const most = [...counts].sort((one, two) => two[1] - one[1] || gpumon.byName(one[0], two[0])).slice(0, FIRST);
     const listed = most.flatMap(([name, number], place) => [
-      place ? ", " : " Most is held by ",
+      place ? ", " : "",
       element("a", { href: gpumon.link("user", name) }, element("bdi", {}, name)),
-      ` (${number})`,
+      ` (has ${number})`,
     ]);
-    return listed.length ? [...listed, "."] : [];
+    return listed;
   }
 
   // From the last weeks, where the page has them: of all GPUs of a model, whatever their group.
@@ -128,7 +131,14 @@
     const isWanted = modelMatcher(state.hosts, model);
     const wanted = new Set(state.hosts.flatMap((host) => host.gpus.filter((gpu) => isWanted(gpu) && isLarge(gpu, gb)).map((gpu) => gpu.model)));
     const hour = gpumon.usual((name) => wanted.has(name));
-    return hour ? [` Usually most are free around ${hour.at}: ${hour.free} of ${hour.size}.`] : [];
+    return hour ? [`most are free around ${hour.at}: ${hour.free} of ${hour.size}`] : [];
+  }
+
+  // The message that Health has for them, or else the address of People.
+  function contact(name) {
+    const link = name && gpumon.link("user", name);
+    const row = link && [...document.querySelectorAll(".idle tr, .people tr")].find((one) => one.querySelector(".write") && one.querySelector(".who a")?.getAttribute("href") === link);
+    return row ? [" ", element("a", { href: row.querySelector(".write").href, rel: "noreferrer", ariaLabel: `write to ${name}` }, "write")] : [];
   }
 
   // Who could be asked: GPUs of the wanted kind that are held and do nothing.
@@ -138,9 +148,10 @@
       .flatMap((host) => host.gpus)
       .filter((gpu) => gpu.kind === "held" && isWanted(gpu) && isLarge(gpu, gb));
     const named = held.slice(0, FIRST).flatMap((gpu, place) => [
-      place ? ", " : " Held idle: ",
+      place ? ", " : "",
       element("a", { href: `#${gpu.host.anchor}` }, `${gpu.host.short} GPU ${gpu.index}`),
       gpu.names.length ? ` (${gpu.names.join(", ")})` : "",
+      ...contact(gpu.names[0]),
     ]);
     return held.length > FIRST ? [...named, ` and ${held.length - FIRST} more`] : named;
   }

@@ -5,9 +5,9 @@
 // gives: question
 (() => {
   "use strict";
-  const NAMES = ["n", "mem", "model", "group", "q", "free", "state", "mine", "sort", "view"];
+  const NAMES = ["n", "mem", "model", "vendor", "group", "q", "free", "state", "mine", "sort", "view"];
   const STATES = { busy: "busy", held: "held idle", unknown: "unknown", failed: "unreachable" };
-  const FILTERS = ["n", "mem", "model", "group", "q", "free", "state", "mine"];
+  const FILTERS = ["n", "mem", "model", "vendor", "group", "q", "free", "state", "mine"];
   const OLD = { mem: "gb", model: "pick" }; // as links of 0.1.0 call them
   const form = document.getElementById("find");
   const { state } = gpumon;
@@ -57,6 +57,7 @@
       { name: "group", text: `group ${asked.group}`, gpu: (gpu) => gpu.host.group === asked.group, host: (host) => host.group === asked.group },
       { name: "free", text: "free", gpu: (gpu) => gpu.kind === "free", host: never },
       { name: "model", text: asked.model, gpu: (gpu) => isWanted(gpu) || isOf(gpu, asked.model), host: never },
+      { name: "vendor", text: asked.vendor, gpu: (gpu) => gpu.vendor === asked.vendor, host: never },
       { name: "mem", text: `${asked.mem} GB`, gpu: (gpu) => hasRoom(gpu, gb), host: never },
       { name: "state", text: STATES[asked.state], gpu: (gpu) => gpu.kind === asked.state, host: (host) => host.notice?.kind === asked.state },
       { name: "mine", text: me ? `GPUs of ${me}` : "mine, without a login in “I am”", gpu: isMine, host: never },
@@ -102,6 +103,9 @@
     if (state.asked.view === "cards" && !document.documentElement.classList.contains("kiosk")) state.asked.view = "";
     const groups = [...new Set(state.hosts.map((host) => host.group).filter(Boolean))].sort(gpumon.byName);
     options(field("model"), [...state.models].sort(gpumon.byName));
+    const vendors = [...new Set(state.hosts.flatMap((host) => host.gpus.map((gpu) => gpu.vendor)).filter(Boolean))].sort(gpumon.byName);
+    options(field("vendor"), vendors);
+    if (field("vendor")) field("vendor").hidden = vendors.length < 2 && !state.asked.vendor;
     options(field("group"), groups);
     if (field("group")) field("group").hidden = groups.length === 0;
     fill();

@@ -5,6 +5,7 @@
   const asked = new URLSearchParams(location.search);
   root.classList.add("js");
   root.classList.toggle("kiosk", ["", "1"].includes(asked.get("kiosk")));
+  root.classList.toggle("embed", ["", "1"].includes(asked.get("embed")));
   if (asked.get("view")) root.dataset.view = asked.get("view");
   // The tab or thing of the address; places.js knows the rest of the addresses.
   const [, tab, thing] = /^#(?:(people|supply|health)$|(host|user|gpu|job)\/)/.exec(location.hash) ?? [];

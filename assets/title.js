@@ -11,6 +11,7 @@
     const { title, wasTitle } = document.body.dataset;
     const ofNow = gpumon.clock.stale() ? wasTitle : state.title;
     const text = state.heading ? `${state.heading} – ${title}` : ofNow;
+    document.querySelector("link[rel=icon]")?.setAttribute("href", document.body.dataset.icon);
     document.title = (state.freed ? `(+${state.freed}) ` : "") + text;
   }
 

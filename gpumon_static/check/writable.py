@@ -90,6 +90,6 @@ def _opens(path: Path) -> bool:
 def site_files(config: Config) -> list[Path]:
     with suppress(OSError):
         names = dict.fromkeys((*(page.file for page in config.pages), *SITE))
-        paths = [config.paths.site / f"{name}{packed}" for name in names for packed in ("", ".gz")]
-        return [path for path in paths if path.is_file()]
+        patterns = [f"{name}{packed}" for name in names for packed in ("", ".gz")]
+        return [path for pattern in patterns for path in config.paths.site.glob(pattern) if path.is_file()]
     return []

@@ -69,6 +69,6 @@ REPLACED = tuple(file.name for file in DATA if file.is_replaced)
 
 SITE = (
     "index.html", "gpus.json", "gpus.schema.json", "metrics.prom", "free.txt", "feed.xml", "load_data.csv",
-    "show.txt", "show.ansi", "gpufree",
+    "show.txt", "show.ansi", "gpufree", "badge.svg", "badge-*.svg",
 )  # fmt: skip
 """What render may write for everybody beside the pages of `[[site.pages]]`, each with its packed form."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gpumon_static.model import GONE, Gpu, Process
+from gpumon_static.model import Gpu, Process
 from gpumon_static.text import clip
 
 USER_LETTERS = 32
-ENDED, UNKNOWN = "ended process", "unknown user"
+UNKNOWN = "unknown user"
 """In the place of a name."""
 
 
@@ -20,7 +20,7 @@ class Owner(NamedTuple):
 
     @property
     def is_somebody(self) -> bool:
-        return self.is_name or self.name not in (ENDED, UNKNOWN)
+        return self.is_name or self.name != UNKNOWN
 
 
 def owner(process: Process) -> Owner:
@@ -28,7 +28,7 @@ def owner(process: Process) -> Owner:
         return Owner(process.user, True)
     if process.uid is not None:
         return Owner(f"uid {process.uid}", False)
-    return Owner(ENDED if process.state == GONE else UNKNOWN, False)
+    return Owner(UNKNOWN, False)
 
 
 def shown_owner(process: Process) -> Owner:

@@ -108,10 +108,10 @@ def test_processes_are_a_line_each() -> None:
         [reading("n1", [busy_gpu(0, processes=two), gpu(1)])], width=100, processes=True, me="alice"
     )
     assert lines[:5] == [
-        "Host  GPU  Model     Memory GiB  Mem  Util  User            PID   GiB  Time  Process",
+        "Host  GPU  Model     Memory GiB  Mem  Util  User           PID   GiB  Time  Process",
         "n1    all            40.0 / 160  25%   48%  1 of 2 free",
-        "        0  A100 80G   40.0 / 80  50%   97%  alice*         4711  40.0   3 h  python",
-        "                                            ended process    12   1.0     –  a.out",
+        "        0  A100 80G   40.0 / 80  50%   97%  alice*        4711  40.0   3 h  python",
+        "                                            unknown user    12   1.0     –  a.out",
         "        1  A100 80G    0.0 / 80   0%    0%  free",
     ]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpumon_static.publish.exports.badge import badges
 from gpumon_static.publish.exports.feed import feed_xml
 from gpumon_static.publish.exports.gpus_json import gpus_json
 from gpumon_static.publish.exports.metrics import metrics_prom
@@ -35,6 +36,7 @@ def build_exports(
         "free.txt": free_txt(survey),
         "feed.xml": feed_xml(memory, names, survey.title, with_errors=survey.tier is Tier.NAMES),
     }
+    exports |= badges(survey)
     if config.site.csv:
         exports["load_data.csv"] = to_csv(_csv_readings(survey))
     return exports

@@ -22,7 +22,7 @@ from gpumon_static.store.history.past import GpuPast, Past
 from gpumon_static.store.pseudonyms import pseudonym
 from gpumon_static.survey.jobs import since_words
 from gpumon_static.survey.names import short_model
-from gpumon_static.survey.owners import USER_LETTERS
+from gpumon_static.survey.owners import UNKNOWN, USER_LETTERS
 from gpumon_static.survey.privacy import Tier
 from gpumon_static.text import clip, count, natural_key
 from gpumon_static.times import duration
@@ -46,7 +46,7 @@ def namer(tier: Tier, key: bytes, shown: Mapping[str, str]) -> Who | None:
 
     def who(login: str) -> str:
         if not login:
-            return "unknown user"
+            return UNKNOWN
         name = pseudonym(login, key) if tier is Tier.PSEUDONYMS else shown.get(login, login)
         return clip(name, USER_LETTERS)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from urllib.parse import quote
 
 from gpumon_static.model.states import State
 from gpumon_static.text import in_gb, natural_key
@@ -31,6 +32,22 @@ NAME_PX, MARK_PX, GAP_PX = 7, 11, 22
 MOST_LAID_OUT = 40
 MOST_SLICES_ABREAST = 4
 """Seven is the most that a GPU can be cut into; where a host lists more, one scrolls to them."""
+
+
+def _icon(colour: str, sign: str) -> str:
+    svg = (
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
+        f"<rect width='16' height='16' rx='3.5' fill='{colour}'/>"
+        f"<path d='{sign}' fill='none' stroke='#fff' stroke-width='2.4' stroke-linecap='round'/></svg>"
+    )
+    return f"data:image/svg+xml,{quote(svg, safe='=:/')}"
+
+
+ICONS = {
+    "free": _icon("#1f7a43", "M4 8.5 7 11.5 12 5"),
+    "none": _icon("#a5231f", "M4.5 8h7"),
+    "unknown": _icon("#6b7278", "M8 4v4.5M8 12v.1"),
+}
 
 
 class Kind(StrEnum):
@@ -93,7 +110,7 @@ class Fact(NamedTuple):
 class UserRow(NamedTuple):
     name: str
     is_name: bool
-    """False for words of ours in the place of a name, such as "ended process"."""
+    """False for words of ours in the place of a name, such as "unknown user"."""
     memory_mib: int | None
     """Of those of the processes that report it."""
     is_least: bool
@@ -697,6 +714,9 @@ class Page:
     """The file of the overview that this page is a part of."""
     data: str = ""
     """JSON in the place of that of data.py, escaped for a script element."""
+    url: str = ""
+    """Its address, where the config has it."""
+    has_gpufree: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -724,6 +744,12 @@ class Page:
         """What needs attention: each host that is down, each fault, and all that is held idle as one."""
         idle = bool(self.history and self.history.idle)
         return (self.health.listed if self.health else 0) + idle
+
+    @property
+    def icon(self) -> str:
+        """Of the window: green where some are free, red where none are, grey where it is unknown."""
+        number = "" if self.is_stale else self.headline.number
+        return ICONS["none" if number == "0" else "free" if number else "unknown"]
 
     @property
     def was_title(self) -> str:

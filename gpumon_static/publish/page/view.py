@@ -13,11 +13,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import HostReading
-from gpumon_static.publish.page.contact import Writer, writer
 from gpumon_static.publish.page.host_view import Frame, build_host
 from gpumon_static.publish.page.past import PastView, namer
 from gpumon_static.publish.page.records import Attention, HistoryView, HostView, Kind, Page
 from gpumon_static.publish.page.summary import build_headline, build_models, build_tallies
+from gpumon_static.publish.page.tabs.contact import Writer, writer
 from gpumon_static.publish.page.tabs.health import build_health, health_summary, shown_events
 from gpumon_static.publish.page.tabs.history import build_history
 from gpumon_static.publish.page.tabs.jobs import MOST_JOBS, build_jobs
@@ -163,6 +163,8 @@ def assembled(
         reports=tuple(sorted(whole.reports, reverse=True)),
         health=replace(health, summary=health_summary(health, idle)),
         things=things,
+        url=(config.site.url or "") if whole.spec == config.pages[0] else "",
+        has_gpufree=config.site.gpufree,
         demand=() if whole.is_part else (*idle_lines(survey), *demand_lines(survey.clusters, now)),
     )
 

@@ -10,8 +10,8 @@ import pytest
 
 from gpumon_static.config.file import load
 from gpumon_static.errors import ConfigError
-from gpumon_static.publish.page.contact import contact_link, writer
 from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.tabs.contact import contact_link, writer
 from gpumon_static.publish.page.view import build_page
 from tests.builders import NOW, busy_gpu, config, process, reading
 

@@ -113,7 +113,7 @@ def test_a_picture_of_the_whole_of_supply_has_its_charts(lab: PastLab, open_page
     page = open_page(html, at=now, viewport={"width": 390, "height": 100}).page
     page.goto(page.url + "#supply")
     page.locator("#history svg").first.wait_for(state="attached")
-    assert page.evaluate("document.getElementById('history').getBoundingClientRect().top") > 500
+    assert page.evaluate("document.getElementById('history').getBoundingClientRect().top") > 300
 
 
 def test_the_panel_draws_the_last_day_of_its_gpu(lab: PastLab, open_page: OpenPage) -> None:
@@ -227,8 +227,6 @@ def test_a_printed_page_has_cards_bars_ribbons_and_charts(lab: PastLab, open_pag
     page = open_page(html, at=now).page
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
-    expect(page.locator("#history-utilization svg")).to_be_visible()
-    expect(page.locator("#history-week .cell").first).to_be_visible()
     card = page.locator(".card.busy").first
     assert "gradient" in card.evaluate(
         "card => getComputedStyle(card.children[4], '::after').backgroundImage"
@@ -237,14 +235,24 @@ def test_a_printed_page_has_cards_bars_ribbons_and_charts(lab: PastLab, open_pag
         "card => getComputedStyle(card.children[2], '::before').backgroundImage"
     )
     assert card.evaluate("card => getComputedStyle(card).printColorAdjust") == "exact"
+    page.evaluate("location.hash = '#supply'")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator("#history-utilization svg")).to_be_visible()
+    expect(page.locator("#history-week .cell").first).to_be_visible()
 
 
 def test_no_table_is_wider_than_the_paper(lab: PastLab, open_page: OpenPage) -> None:
     html, now = demo_page(lab)
     page = open_page(html, at=now, viewport={"width": 718, "height": 1000}).page
     page.emulate_media(media="print")
-    tables = page.locator("table").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
-    assert len(tables) > 5
+    tables: list[float] = []
+    for tab in ("now", "people", "supply", "health"):
+        page.evaluate(f"location.hash = '#{tab}'")
+        expect(page.locator(f"#{tab}")).to_be_visible()
+        tables += page.locator("table:visible, .supply-rows:visible").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect().right)"
+        )
+    assert len(tables) > 4
     assert max(tables) <= 718
 
 
@@ -257,8 +265,9 @@ def test_when_nothing_fits_the_picker_says_at_which_hour_most_are_usually_free(
     lab.runs(range(120, 181, 5), taken)
     page = lab.page(180, taken)
     shown = open_page(render_page(page), at=lab.at(180), timezone_id="Europe/Berlin").page
-    expect(shown.locator("#answers")).to_contain_text("Most is held by alice (2).")
-    expect(shown.locator("#answers")).to_contain_text("Usually most are free around 11:00: 2.0 of 2.")
+    expect(shown.locator("#answers .ways div")).to_have_text(
+        ["Ask alice (has 2)", "Usually most are free around 11:00: 2.0 of 2"]
+    )
 
 
 def test_hours_of_users_without_a_name_lead_nowhere(lab: PastLab) -> None:

@@ -92,8 +92,9 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     assert elements.values("src") == []
     assert elements.values("srcset") == []
     links = [href for href in elements.values("href") if not href.startswith("#")]
-    # The feed is there to be found; browsers do not load it.
-    assert [link.split(",")[0] for link in links] == ["feed.xml", "data:image/svg+xml"]
+    # The feed is there to be found, and the footer's links to be clicked; browsers do not load them.
+    footer = ["gpufree", "free.txt", "gpus.json", "badge.svg", "feed.xml"]
+    assert [link.split(",")[0] for link in links] == ["feed.xml", "data:image/svg+xml", *footer]
     styles = "".join(elements.inlined["style"])
     assert not re.search(r"@import", styles)
     assert set(re.findall(r'url\("(data:|#)', styles)) == {"data:"}

@@ -443,8 +443,8 @@ def test_the_picker_knows_ports_slices_and_sick_cards(page: Page) -> None:
 def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> None:
     page.get_by_label("GPUs", exact=True).first.fill("8")
     assert answers(page) == [
-        "No host has 8 free GPUs now. node1 comes closest, with 2 of 8. Most is held by alice (2), bob (1), mia (1)."
-        " Held idle: node2 GPU 2 (bob)"
+        "No host has 8 free GPUs now. node1 comes closest, with 2 of 8."
+        " Ask alice (has 2), bob (has 1), mia (has 1) Held idle node2 GPU 2 (bob)"
     ]
     expect(page.get_by_role("button", name="tell me")).to_be_visible()
     page.locator("#answers").get_by_role("link", name="alice").click()
@@ -454,12 +454,12 @@ def test_when_nothing_fits_the_picker_says_who_holds_a_gpu_idle(page: Page) -> N
 def test_when_nothing_fits_in_a_group_or_for_words_those_are_named_who_hold_that(page: Page) -> None:
     page.get_by_label("GPUs", exact=True).first.fill("8")
     page.locator("#find [name=group]").select_option("teaching")
-    assert answers(page) == ["No host has 8 free GPUs now (group teaching). Most is held by mia (1)."]
+    assert answers(page) == ["No host has 8 free GPUs now (group teaching). Ask mia (has 1)"]
     page.locator("#find [name=group]").select_option("")
     page.locator("#find [name=q]").fill("node2")
     assert answers(page) == [
-        "No host has 8 free GPUs now (“node2”). node2 comes closest, with 1 of 8. Most is held by alice (1), bob (1)."
-        " Held idle: node2 GPU 2 (bob)"
+        "No host has 8 free GPUs now (“node2”). node2 comes closest, with 1 of 8."
+        " Ask alice (has 1), bob (has 1) Held idle node2 GPU 2 (bob)"
     ]
 
 

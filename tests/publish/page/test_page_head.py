@@ -107,8 +107,9 @@ def test_nothing_fits_is_a_sentence_for_what_was_asked(open_page: OpenPage) -> N
     mira = busy_gpu(1, **L40S | {"processes": (process(user="mira"),)})
     page = opened(open_page, [reading("node1", [jonas, mira, gpu(2, **L40S)])], "?n=2&mem=40")
     expect(page.locator("#answers")).to_contain_text(
-        "No host has 2 free GPUs with 40 GB now. node1 comes closest, with 1 of 2. Most is held by mira (1)."
+        "No host has 2 free GPUs with 40 GB now. node1 comes closest, with 1 of 2."
     )
+    expect(page.locator("#answers .ways div")).to_have_text(["Ask mira (has 1)"])
     expect(page.locator("#answers")).not_to_contain_text("jonas")
 
 

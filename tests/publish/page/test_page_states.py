@@ -182,16 +182,18 @@ def test_on_paper_the_panel_of_a_host_names_its_range(open_page: OpenPage, kept:
     assert chosen_on_paper(page, "#thing") == ["24 h"]
 
 
-def test_paper_has_every_model_a_heading_for_each_section_and_the_events_that_were_asked_for(
-    open_page: OpenPage, kept: Kept
-) -> None:
+def test_paper_has_the_tab_that_is_open_with_its_date(open_page: OpenPage, kept: Kept) -> None:
     page = open_page(render_page(page_with_past(kept)), at=NOW, viewport={"width": 300, "height": 900}).page
     paper(page)
     wide = page.locator(".models").evaluate("one => one.scrollWidth - one.clientWidth")
     assert wide <= 0
-    for place in ("People", "Supply", "Health"):
-        heading = page.locator(f"#{place.lower()}-place").bounding_box()
-        assert heading
-        assert heading["width"] > 20
+    expect(page.locator(".data-time .moment")).to_be_visible()
+    for tab in ("people", "supply", "health"):
+        page.goto(f"{page.url.partition('#')[0]}#{tab}")
+        page.reload()
+        paper(page)
+        assert page.locator(".place:visible").evaluate_all("all => all.map((one) => one.id)") == [tab]
+        expect(page.locator(f"#{tab}-place")).to_be_visible()
+        expect(page.locator(".data-time .moment")).to_be_visible()
     expect(page.locator("#events-chart svg")).to_be_visible()
     assert page.locator(".events button:visible").count() == 0

@@ -6,14 +6,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
-from gpumon_static.publish.page.records import IdleRow
+from gpumon_static.model import Gpu
+from gpumon_static.publish.page.html import render_page
+from gpumon_static.publish.page.records import ICONS, IdleRow
 from gpumon_static.publish.page.tabs.held_day import _outline
 from gpumon_static.publish.page.tabs.idle import MOST_GPUS, idle_people
 from gpumon_static.publish.page.tabs.outages import beat_paths, event_rows
+from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.events import Event
 from gpumon_static.survey.privacy import Tier
-from tests.builders import NOW, busy_gpu, reading
+from tests.browser import OpenPage, violations
+from tests.builders import NOW, busy_gpu, config, gpu, process, reading
 from tests.past_lab import PastLab, held_gpu
 
 
@@ -113,3 +118,76 @@ def test_a_day_of_a_user_and_of_a_host_follows_the_runs(lab: PastLab) -> None:
     assert (beat.share, beat.down) == ("100.0", "")
     assert beat.up == "M29 0h1v9h-1z", "one day is known, today"
     assert page.health.summary == "1 GPU is held idle by 1 user."
+
+
+AMD = {"name": "AMD Instinct MI300X", "vendor": "amd"}
+
+
+def lab_html(*gpus: Gpu) -> str:
+    return render_page(build_page([reading("node1", gpus)], config("node1"), NOW))
+
+
+def of(user: str, index: int) -> Gpu:
+    return busy_gpu(index, processes=(process(user=user),))
+
+
+def test_ones_own_row_is_the_first_whatever_the_order(open_page: OpenPage) -> None:
+    html = lab_html(of("mira", 0), of("mira", 1), of("jonas", 2), of("zoe", 3))
+    page = open_page(html).page
+    names = page.locator(".people tbody .who")
+    page.locator("[name=me]").fill("zoe")
+    page.goto(f"{page.url.partition('#')[0]}#people")
+    expect(names).to_have_text(["zoe", "mira", "jonas"])
+    expect(page.locator(".people tr.mine")).to_have_count(1)
+    page.locator(".people").get_by_role("button", name="User").click()
+    expect(names).to_have_text(["zoe", "jonas", "mira"])
+
+
+def test_vendor_is_a_choice_where_there_are_two(open_page: OpenPage) -> None:
+    page = open_page(lab_html(gpu(0), gpu(1))).page
+    expect(page.get_by_label("Vendor")).to_be_hidden()
+    page = open_page(lab_html(gpu(0), gpu(1, **AMD))).page
+    page.get_by_label("Vendor").select_option("AMD")
+    expect(page.locator(".card:visible")).to_have_count(1)
+    expect(page.locator("#answers")).to_contain_text("node1: 1")
+    assert "vendor=AMD" in page.url
+
+
+def test_embedded_it_is_now_without_tabs_and_question(open_page: OpenPage) -> None:
+    page = open_page(lab_html(gpu(0), of("mira", 1))).page
+    page.goto(f"{page.url}?embed")
+    expect(page.locator(".card:visible")).to_have_count(2)
+    expect(page.locator(".free-count")).to_be_visible()
+    for gone in (".tabs", ".tools", ".ask", "footer"):
+        expect(page.locator(gone)).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize(("gpus", "icon"), [([gpu()], "free"), ([busy_gpu()], "none"), ([], "unknown")])
+def test_the_icon_shows_whether_something_is_free(gpus: list[Gpu], icon: str) -> None:
+    page = build_page([reading("node1", gpus)], config("node1"), NOW)
+    assert page.icon == ICONS[icon]
+    assert f'<link rel="icon" href="{ICONS[icon]}">' in render_page(page)
+    assert not set(" <>\"'{}#") & set(ICONS[icon].partition(",")[2])
+
+
+def test_the_description_has_the_labs_name_and_no_numbers() -> None:
+    page = build_page([reading("node1", [gpu()])], config("node1", title="Vision Lab"), NOW)
+    head = render_page(page).partition("<style>")[0]
+    assert '<meta name="description" content="Vision Lab: which' in head
+    assert '<meta property="og:title" content="Vision Lab">' in head
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1440, 1920])
+def test_no_tab_is_wider_than_the_window(lab: PastLab, open_page: OpenPage, width: int) -> None:
+    both = reading("node1", [held_gpu(0, "user3"), busy_gpu(1)])
+    lab.runs(range(0, 3 * 60 + 1, 5), both)
+    html = render_page(lab.page(180, both))
+    page = open_page(html, at=lab.at(180), viewport={"width": width, "height": 900}).page
+    for tab in ("people", "supply", "health"):
+        page.goto(f"{page.url.partition('#')[0]}#{tab}")
+        expect(page.locator(f"#{tab}-place")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab
+        cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.ariaLabel)"
+        assert page.locator(".scroll:visible").evaluate_all(cut) == [], tab

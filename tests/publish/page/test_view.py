@@ -279,7 +279,7 @@ def test_memory_in_use_without_any_process_says_so() -> None:
     [
         (process(user="gone"), "gone", True),
         (process(user=None, uid=1007), "uid 1007", False),
-        (process(user=None, state=GONE), "ended process", False),
+        (process(user=None, state=GONE), "unknown user", False),
         (process(user=None), "unknown user", False),
     ],
 )

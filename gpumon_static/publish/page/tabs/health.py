@@ -192,10 +192,8 @@ def _availability(host: str, found: Availability, days: str) -> AvailabilityRow:
 def health_summary(health: HealthView, idle: Sequence[IdlePerson]) -> str:
     """2 hosts are down, 1 fault is open, and 4 GPUs are held idle by 3 users."""
     faults = health.listed - health.hosts_down
-    gpus, users = (
-        sum(person.number for person in idle),
-        len({name for p in idle for name, is_name in p.users if is_name}),
-    )
+    gpus = sum(person.number for person in idle)
+    users = len({name for person in idle for name, is_name in person.users if is_name})
     by = f" by {count(users, 'user')}" if users else ""
     parts = [
         f"{count(health.hosts_down, 'host')} {_are(health.hosts_down)} down" if health.hosts_down else "",

@@ -24,8 +24,8 @@ from gpumon_static.text import DASH
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
-    from gpumon_static.publish.page.contact import Writer
     from gpumon_static.publish.page.past import PastView, Who
+    from gpumon_static.publish.page.tabs.contact import Writer
     from gpumon_static.store.history.questions import UserUse
 
 HOUR = 3600

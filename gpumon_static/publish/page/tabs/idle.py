@@ -11,7 +11,7 @@ from gpumon_static.text import count
 from gpumon_static.times import duration
 
 if TYPE_CHECKING:
-    from gpumon_static.publish.page.contact import Writer
+    from gpumon_static.publish.page.tabs.contact import Writer
 
 MOST_GPUS = 8
 """Named in one row, and in one message."""

@@ -17,8 +17,8 @@ from gpumon_static.text import count, split_name
 
 if TYPE_CHECKING:
     from gpumon_static.model import HostReading, Process
-    from gpumon_static.publish.page.contact import Writer
     from gpumon_static.publish.page.past import PastView
+    from gpumon_static.publish.page.tabs.contact import Writer
 
 MOST_HOSTS = 8
 """Named in one row; the rest is counted."""
