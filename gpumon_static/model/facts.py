@@ -110,12 +110,12 @@ def fact(
     return field(default=default, metadata={"fact": made})
 
 
-class Record:
+class BaseRecord:
     """Base of the records that worker processes send. A dataclass with slots pickles ten times slower."""
 
     __slots__: tuple[str, ...] = ()
 
-    def __reduce__(self) -> tuple[type[Record], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[BaseRecord], tuple[object, ...]]:
         return type(self), tuple([getattr(self, name) for name in self.__slots__])
 
 

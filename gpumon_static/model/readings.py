@@ -27,8 +27,8 @@ from gpumon_static.model.facts import (
     RAM,
     SWAP,
     TEMPERATURE,
+    BaseRecord,
     Range,
-    Record,
     fact,
 )
 from gpumon_static.model.slurm import SlurmAnswer
@@ -77,7 +77,7 @@ GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault(Record):
+class Fault(BaseRecord):
     """Something that is wrong with a GPU: the name of a rule in rules.py, and what was seen."""
 
     rule: str = fact(MISSING, "name of the health rule")
@@ -85,7 +85,7 @@ class Fault(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Process(Record):
+class Process(BaseRecord):
     pid: int = fact(MISSING, "process id", PID, csv=("pid", 19))
     type: str | None = fact(
         None,
@@ -141,7 +141,7 @@ class Process(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class MigDevice(Record):
+class MigDevice(BaseRecord):
     """One slice of a GPU in MIG mode."""
 
     index: int = fact(MISSING, "index of the slice on its GPU", INDEX, csv=("mig_device", 18))
@@ -183,7 +183,7 @@ class Allocated(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation(Record):
+class Allocation(BaseRecord):
     """What Slurm reports of a GPU; all None where no Slurm manages its host."""
 
     allocated: Allocated | None = fact(
@@ -214,7 +214,7 @@ NOT_ALLOCATED = Allocation()
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu(Record):
+class Gpu(BaseRecord):
     index: int = fact(
         MISSING,
         "index of nvidia-smi, CUDA's with `CUDA_DEVICE_ORDER=PCI_BUS_ID`; GPUs of other vendors are counted"
@@ -352,7 +352,7 @@ class Gpu(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Disk(Record):
+class Disk(BaseRecord):
     mount: str = fact(MISSING, "mount point", longest=64)
     used_mib: float | None = fact(
         None, "disk space in use", DISK, gauge=("gpumon_host_filesystem_used_bytes", MIB)
@@ -362,7 +362,7 @@ class Disk(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine(Record):
+class Machine(BaseRecord):
     """The host around the GPUs: CPU, RAM, disks."""
 
     cpu_count: int | None = fact(
@@ -434,7 +434,7 @@ class Machine(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState(Record):
+class NodeState(BaseRecord):
     """What Slurm reports of a host; all None where no Slurm manages it."""
 
     node: str | None = fact(
@@ -461,7 +461,7 @@ NO_NODE = NodeState()
 
 
 @dataclass(frozen=True, slots=True)
-class HostReading(Record):
+class HostReading(BaseRecord):
     """Exactly one per configured host and run, whether it answered or not."""
 
     host: str = fact(MISSING, "name, as in the config, without user and port", csv=("host", 2), in_json=False)

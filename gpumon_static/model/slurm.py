@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from datetime import datetime
 
-from gpumon_static.model.facts import Range, Record, fact
+from gpumon_static.model.facts import BaseRecord, Range, fact
 
 
 @dataclass(frozen=True, slots=True)
-class SlurmNode(Record):
+class SlurmNode(BaseRecord):
     """A node with GPUs, as `scontrol show node` prints it."""
 
     name: str
@@ -27,7 +27,7 @@ class SlurmNode(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class JobGpus(Record):
+class JobGpus(BaseRecord):
     """The GPUs of a job on one node."""
 
     node: str
@@ -40,7 +40,7 @@ class JobGpus(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SlurmJob(Record):
+class SlurmJob(BaseRecord):
     """A job that holds GPUs."""
 
     id: str
@@ -54,7 +54,7 @@ class SlurmJob(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting(Record):
+class Waiting(BaseRecord):
     """Jobs that wait for GPUs of one kind."""
 
     kind: str | None = fact(MISSING, "Slurm's name of the GPUs; null: any", longest=48)
@@ -64,7 +64,7 @@ class Waiting(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SlurmAnswer(Record):
+class SlurmAnswer(BaseRecord):
     """What one Slurm reports of its whole cluster."""
 
     version: str | None = fact(None, longest=48)
