@@ -70,7 +70,7 @@ class DaskLab:
     def wait(self) -> None:
         """Until all workers are there."""
         for name in self.workers:
-            wait_until(lambda name=name: "Registered to:" in self.log(name))
+            wait_until(lambda name=name: "Registered to:" in self.log(name))  # type: ignore[misc]
 
     def log(self, name: str) -> str:
         return (self.directory / f"{name}.log").read_text()
