@@ -1,5 +1,5 @@
 # make demo   the main job, end to end, against an embedded demo cluster
-# make test   everything the tests need, then the tests
+# make test   everything the tests need, then the tests       make test-fast  without browser, servers, processes: a minute
 # make lint   ruff, ruff format, mypy, the rules of the house        make fmt   put the format right
 # make fuzz   180,000 mutated inputs, about ten minutes; SEED=7 runs those of a seed again
 # make bench  speed, as ratios               make clean
@@ -16,14 +16,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 # More than the cores: many tests wait, for a host that hangs or for cron.
 WORKERS ?= 4
+# Further arguments of pytest: make test PYTEST=--durations=30
+PYTEST ?=
 
-.PHONY: demo test lint fmt fuzz bench budgets torture truth docs man deploy-files packages deb screenshots plots clean debian-packages
+.PHONY: demo test test-fast lint fmt fuzz bench budgets torture truth docs man deploy-files packages deb screenshots plots clean debian-packages
 
 demo: $(VENV)/runtime
 	$(BIN)/gpumon-static demo
 
 test: $(VENV)/dev debian-packages
-	$(BIN)/pytest -n $(WORKERS) --no-loadscope-reorder
+	$(BIN)/pytest -n $(WORKERS) --no-loadscope-reorder $(PYTEST)
+
+# What the inner loop needs: tests/fast.py says which tests it leaves out.
+test-fast: $(VENV)/dev
+	$(BIN)/pytest -n 2 -q -m 'not slow' $(PYTEST)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from tests.command import rows
 from tests.sshd import free_port
 from tests.waiting import wait_until
 
@@ -89,3 +91,37 @@ class DaskLab:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+OTHER_VERSION = """
+import importlib.metadata
+true_version = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.0.9" if name == "gpumon-static" else true_version(name)
+"""
+
+
+def patch(directory: Path, code: str) -> str:
+    """A directory for PYTHONPATH whose code is run at the start of every Python."""
+    directory.mkdir()
+    (directory / "sitecustomize.py").write_text(code)
+    return str(directory)
+
+
+def engine(lab: DaskLab, **keys: object) -> str:
+    told = "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+    return f"engine = 'dask'\nscheduler = '{lab.address}'\n{told}"
+
+
+def on_worker(label: str, *addresses: str) -> str:
+    return "".join(f"[hosts.'{address}']\nworker = '{label}'\n" for address in addresses)
+
+
+def statuses(directory: Path) -> dict[str, str]:
+    return {row["host"]: row["status"] for row in rows(directory / "data/load_data.csv")}
+
+
+def tls(directory: Path) -> dict[str, str]:
+    return {f"tls_{key}": str(directory / file) for key, file in TLS_FILES.items()}
+
+
+TLS_FILES = {"ca": "ca.pem", "cert": "dask.pem", "key": "dask.key"}

@@ -7,10 +7,9 @@ import pickle
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,34 +17,24 @@ import pytest
 
 from gpumon_static.collect.engines import dask_task, processes
 from gpumon_static.collect.readers import ReaderFactory
-from gpumon_static.config.file import load
 from gpumon_static.config.settings import FetchConfig
-from gpumon_static.errors import ConfigError
-from gpumon_static.model import HostReading
 from gpumon_static.times import utc_now
-from tests import slurm_texts, ssh_lab
+from tests import slurm_texts
 from tests.builders import host_config
 from tests.command import PROGRAM, gpumon, rows
-from tests.dask_lab import DASK, DaskLab
+from tests.dask_lab import OTHER_VERSION, DaskLab, engine, on_worker, patch, statuses
 from tests.engines_lab import TROUBLE
 from tests.nvidia_xml import xml
-from tests.places import ROOT
 from tests.processes import processes_with
-from tests.ssh_lab import root_only
 from tests.sshd import GpuHosts, free_port
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("home")
 
-DEPLOY = ROOT / "deploy"
+
 PATIENCE_S = 60.0
 """For what takes a second on a machine that has nothing else to do."""
 PASSPHRASE = "correct-horse-battery"
-OTHER_VERSION = """
-import importlib.metadata
-true_version = importlib.metadata.version
-importlib.metadata.version = lambda name: "0.0.9" if name == "gpumon-static" else true_version(name)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +51,6 @@ def workers_home(directory: Path) -> Path:
     return home
 
 
-def patch(directory: Path, code: str) -> str:
-    """A directory for PYTHONPATH whose code is run at the start of every Python."""
-    directory.mkdir()
-    (directory / "sitecustomize.py").write_text(code)
-    return str(directory)
-
-
 @pytest.fixture(scope="module")
 def lab(directory: Path, workers_home: Path) -> Iterator[DaskLab]:
     """Workers a and b with the resource of their name, and one with another version of gpumon-static.
@@ -82,19 +64,6 @@ def lab(directory: Path, workers_home: Path) -> Iterator[DaskLab]:
         made.worker("old", "old", PYTHONPATH=patch(directory / "old-version", OTHER_VERSION))
         made.wait()
         yield made
-
-
-def engine(lab: DaskLab, **keys: object) -> str:
-    told = "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
-    return f"engine = 'dask'\nscheduler = '{lab.address}'\n{told}"
-
-
-def on_worker(label: str, *addresses: str) -> str:
-    return "".join(f"[hosts.'{address}']\nworker = '{label}'\n" for address in addresses)
-
-
-def statuses(directory: Path) -> dict[str, str]:
-    return {row["host"]: row["status"] for row in rows(directory / "data/load_data.csv")}
 
 
 def errors_of(directory: Path) -> dict[str, str]:
@@ -484,200 +453,3 @@ def test_check_names_a_resource_that_no_worker_has(lab: DaskLab, gpu_hosts: GpuH
     assert checked.returncode == 3
     assert 'no Dask worker has the resource "z": 1 host cannot be asked' in checked.stdout
     assert f"dask worker {lab.address} --resources z=1" in checked.stdout
-
-
-# TLS, and networks of their own.
-
-
-def certificates(directory: Path) -> Path:
-    """A CA, and a certificate that it signed."""
-    directory.mkdir()
-    new = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    sign = ["openssl", "x509", "-req", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2"]
-    for words in (
-        [*new, "-x509", "-days", "2", "-subj", "/CN=lab CA", "-keyout", "ca.key", "-out", "ca.pem"],
-        [*new, "-subj", "/CN=dask", "-keyout", "dask.key", "-out", "dask.csr"],
-        [*sign, "-in", "dask.csr", "-out", "dask.pem"],
-    ):
-        subprocess.run(words, cwd=directory, check=True, capture_output=True)
-    return directory
-
-
-def tls(directory: Path) -> dict[str, str]:
-    return {f"tls_{key}": str(directory / file) for key, file in TLS_FILES.items()}
-
-
-TLS_FILES = {"ca": "ca.pem", "cert": "dask.pem", "key": "dask.key"}
-
-
-def link(ours: list[str], theirs: list[str], number: int) -> str:
-    """A cable between two networks; returns the address of the far end, 10.9.NUMBER.2."""
-    pid = theirs[-1]
-    for words in (
-        [*ours, "ip", "link", "add", f"to{number}", "type", "veth", "peer", "name", "uplink", "netns", pid],
-        [*ours, "ip", "address", "add", f"10.9.{number}.1/30", "dev", f"to{number}"],
-        [*ours, "ip", "link", "set", f"to{number}", "up"],
-        [*theirs, "ip", "address", "add", f"10.9.{number}.2/30", "dev", "uplink"],
-        [*theirs, "ip", "link", "set", "uplink", "up"],
-        [*theirs, "ip", "route", "add", "default", "via", f"10.9.{number}.1"],
-    ):
-        subprocess.run(words, check=True)
-    return f"10.9.{number}.2"
-
-
-@root_only
-def test_workers_in_networks_of_their_own_read_their_hosts_over_tls(
-    gpu_hosts: GpuHosts, tmp_path: Path
-) -> None:
-    ours, others = certificates(tmp_path / "ours"), certificates(tmp_path / "others")
-    options = ["--tls-ca-file", "ours/ca.pem", "--tls-cert", "ours/dask.pem", "--tls-key", "ours/dask.key"]
-    addresses = {name: gpu_hosts.add_xml(xml(name)) for name in "abc"}
-    kind, key = gpu_hosts.host_key.with_suffix(".pub").read_text().split()[:2]
-    with ExitStack() as stack:
-        middle, *far = (stack.enter_context(ssh_lab.network()) for _ in range(3))
-        ends = {name: link(middle, inside, n) for n, (name, inside) in enumerate(zip("ab", far, strict=True))}
-        networks = dict(zip("abc", (*far, middle), strict=True))
-        sshds = {
-            name: stack.enter_context(ssh_lab.sshd(gpu_hosts, tmp_path / name, inside=inside))
-            for name, inside in networks.items()
-        }
-        lab = stack.enter_context(
-            DaskLab(
-                tmp_path, protocol="tls", host="10.9.0.1", listen="0.0.0.0", options=options, inside=middle
-            )
-        )
-        for name, inside in networks.items():
-            lab.worker(name, name, host=ends.get(name, "10.9.0.1"), inside=inside)
-        lab.wait()
-        hosts = [f"{address}:{sshds[name].port}" for name, address in addresses.items()]
-        lines = [f"[{addresses[name]}]:{sshds[name].port} {kind} {key}\n" for name in "abc"]
-        (tmp_path / "known_hosts").write_text("".join(lines))
-        labels = "".join(on_worker(name, address) for name, address in addresses.items())
-
-        def fetch(more: str) -> subprocess.CompletedProcess[str]:
-            config = gpu_hosts.config(tmp_path, *hosts, more=more + labels)
-            command = [*middle, *PROGRAM, "fetch", "-c", str(config)]
-            return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
-
-        assert fetch("engine = 'processes'\n").returncode == 0
-        a, b, c = addresses.values()
-        assert statuses(tmp_path) == {a: "refused", b: "refused", c: "ok"}, "the collector reaches its own"
-        done = fetch(engine(lab, **tls(ours)))
-        assert (done.returncode, done.stderr) == (0, "")
-        assert statuses(tmp_path) == {a: "ok", b: "ok", c: "ok"}
-        kept = (tmp_path / "data/load_data.csv").read_bytes()
-        for wrong in ({"deadline": 4, **tls(others)}, {"deadline": 4}):
-            done = fetch(engine(lab, dask_fallback=False, **wrong))
-            assert done.returncode == 1
-            assert re.fullmatch(
-                f"gpumon-static: cannot reach the Dask scheduler {lab.address}: .+\n", done.stderr
-            )
-        assert (tmp_path / "data/load_data.csv").read_bytes() == kept
-
-
-# What is deployed, and what is not imported.
-
-
-def test_the_unit_of_the_worker_is_valid_and_may_do_little(tmp_path: Path) -> None:
-    unit = (DEPLOY / "gpumon-dask-worker.service").read_text()
-    (command,) = re.findall(r"^ExecStart=(.*?[^\\])\n", unit, re.MULTILINE | re.DOTALL)
-    known = subprocess.run([DASK, "worker", "--help"], capture_output=True, text=True, check=True).stdout
-    options = re.findall(r"--[a-z-]+", command)
-    assert len(options) > 8
-    assert [option for option in options if not re.search(rf"{option}\b", known)] == []
-    # systemd looks for the program and for the user.
-    here = unit.replace("/opt/gpumon-static/bin/dask", DASK).replace("=gpumon\n", "=root\n")
-    copy = tmp_path / "gpumon-dask-worker.service"
-    copy.write_text(here)
-    for words in (["verify", "--man=no"], ["security", "--offline=true", "--no-pager"]):
-        done = subprocess.run(["systemd-analyze", *words, copy], capture_output=True, text=True, check=False)
-        assert "gpumon-dask-worker.service:" not in done.stderr, done.stderr
-    level = re.search(r"Overall exposure level for gpumon-dask-worker.service: ([\d.]+)", done.stdout)
-    assert level, done.stderr
-    assert float(level[1]) < 2.5
-
-
-def test_dask_is_imported_by_its_own_engine_only() -> None:
-    code = (
-        "import sys, gpumon_static.commands.fetch, gpumon_static.commands.show, gpumon_static.check.show;"
-        "import gpumon_static.collect.engines.worker;"
-        "sys.exit(bool({'dask', 'distributed'} & sys.modules.keys()))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-# The config.
-
-
-def problems(tmp_path: Path, fetch: str, hosts: str = "'a'") -> str:
-    path = tmp_path / "config.ini"
-    path.write_text(f"[common]\nhosts = {hosts}\n[fetch]\n{fetch}\n")
-    try:
-        load(path, need_keys=True)
-    except ConfigError as error:
-        return str(error).removeprefix(f"{path}: ")
-    return ""
-
-
-@pytest.mark.parametrize(
-    "address", ["tcp://10.0.0.1:8786", "tcp://scheduler.lab.example:8786", "tcp://0.0.0.0:1"]
-)
-def test_a_scheduler_without_tls_away_from_this_machine_is_refused(tmp_path: Path, address: str) -> None:
-    told = problems(tmp_path, f"engine = 'dask'\nscheduler = '{address}'")
-    assert told.startswith(f"fetch.scheduler: {address} is not encrypted")
-    assert gpumon("fetch", "-c", tmp_path / "config.ini").returncode == 2
-    assert not problems(tmp_path, f"engine = 'dask'\nscheduler = '{address}'\ninsecure_scheduler = true")
-
-
-@pytest.mark.parametrize(
-    "address", ["tls://10.0.0.1:8786", "tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:8786"]
-)
-def test_tls_and_loopback_are_accepted(tmp_path: Path, address: str) -> None:
-    assert not problems(tmp_path, f"engine = 'dask'\nscheduler = '{address}'")
-
-
-@pytest.mark.parametrize(
-    ("fetch", "told"),
-    [
-        ("engine = 'dask'", "fetch.scheduler: missing"),
-        ("engine = 'ray'", "fetch.engine: must be 'threads' or 'processes' or 'dask'"),
-        ("scheduler = 'scheduler:8786'", "fetch.scheduler: must be an address such as"),
-        ("engine = 'dask'\nscheduler = 'tls://s:1'\ntls_ca = 'ca.pem'", "fetch.tls_cert: missing"),
-        ("[hosts.a]\nworker = 'a=1'", "hosts.a.worker: must be the name of a Dask resource"),
-    ],
-)
-def test_what_is_wrong_with_the_engine_is_named(tmp_path: Path, fetch: str, told: str) -> None:
-    assert told in problems(tmp_path, fetch)
-
-
-def test_this_machine_needs_a_worker_of_its_own(tmp_path: Path) -> None:
-    dask = "engine = 'dask'\nscheduler = 'tls://s:1'\n"
-    assert problems(tmp_path, dask, "'localhost'").startswith("host localhost: read without SSH")
-    assert not problems(tmp_path, dask + "[hosts.localhost]\nworker = 'a'", "'localhost'")
-
-
-def test_keys_are_looked_for_on_the_workers_only(tmp_path: Path) -> None:
-    assert "key_filename" in problems(tmp_path, "[hosts.a]\nkey_filename = '/nowhere/key'")
-    dask = "engine = 'dask'\nscheduler = 'tls://s:1'\n"
-    assert not problems(tmp_path, dask + "[hosts.a]\nkey_filename = '/nowhere/key'")
-
-
-def test_a_node_set_can_have_a_worker(tmp_path: Path) -> None:
-    path = tmp_path / "config.ini"
-    path.write_text("[common]\nhosts = ['gpu[1-3]', 'x']\n[hosts.'gpu[1-2]']\nworker = 'b'\n")
-    assert [host.worker for host in load(path).hosts] == ["b", "b", None, None]
-
-
-def test_threads_are_those_of_fetch_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`engine = "threads"`: no process is started, and the readings are the same."""
-    from gpumon_static.collect.engines import ask
-    from gpumon_static.collect.readers import ReaderFactory
-    from tests.engines_lab import NOW
-
-    def refuse(*_: object, **__: object) -> list[HostReading]:
-        raise AssertionError("a process was started")
-
-    monkeypatch.setattr(processes, "ask", refuse)
-    hosts = (host_config("a", transport="local"), host_config("b", transport="local"))
-    found = ask.ask(ReaderFactory(Path("config.ini"), hosts, lambda: NOW), FetchConfig(engine="threads"))
-    assert [reading.host for reading in found] == ["a", "b"]
