@@ -40,6 +40,8 @@ def pasted(shell: str, line: str, home: Path) -> str:
     path = shutil.which(shell)
     assert path, f"{shell} is not installed"
     home.joinpath(".zshrc").touch()
+    # Else fish reads all man pages in the background, on and on after the test.
+    home.joinpath(".local/share/fish/generated_completions").mkdir(parents=True)
     ssh = home / "ssh-stub" / "ssh"
     ssh.parent.mkdir()
     ssh.write_text(SSHD)
@@ -58,7 +60,7 @@ def pasted(shell: str, line: str, home: Path) -> str:
     try:
         os.set_blocking(terminal, False)
         os.write(terminal, f"{line}\r".encode())
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             time.sleep(0.3)
             _drain(terminal)
