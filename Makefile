@@ -4,7 +4,7 @@
 # make fuzz   180,000 mutated inputs, about ten minutes; SEED=7 runs those of a seed again
 # make bench  speed, as ratios               make clean
 # make budgets  what hosts that make everything up cost the others in a month: an hour
-# make truth  a known month through the real pipeline, every answer compared: half an hour
+# make truth  a known month through the real pipeline, every answer compared: an hour on a busy machine
 # make torture  kills, full disks, wrong clocks, hostile hosts: minutes
 # make deb    a Debian package in dist/      make packages  it, the container and more of the playbook, tried: minutes
 # make docs   the reference tables from the code, then the site in docs-site/, every link checked

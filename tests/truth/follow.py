@@ -20,7 +20,7 @@ def follow(
     questions: int,
     periods: tuple[str, ...],
     off: tuple[str, ...],
-    progress: Callable[[str], object] = str,
+    progress: Callable[[Checks, str], object] = lambda *_: None,
 ) -> Checks:
     """`looks`: how often the page is made and compared. `questions`: how often the past is asked for, beside the end.
 
@@ -46,8 +46,9 @@ def follow(
             looked.append(reference.runs[-1])
             findings = checks.findings
             progress(
+                checks,
                 f"{number + 1:,} of {len(runs):,} runs: {findings.checked.total():,} checks,"
-                f" {findings.wrong.total():,} wrong {dict(findings.wrong) or ''}"
+                f" {findings.wrong.total():,} wrong {dict(findings.wrong) or ''}",
             )
         if number in asked or following is None:
             checks.past(now, *periods)

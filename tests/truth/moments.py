@@ -21,7 +21,7 @@ PLAIN = {
     "temperature_c": "celsius",
     "power_w": "watts",
 }
-GAUGES = {
+GAUGES: dict[str, Callable[[Look], float | None]] = {
     "gpumon_gpu_utilization_ratio": lambda look: None if look.percent is None else look.percent / 100,
     "gpumon_gpu_memory_used_bytes": lambda look: None if look.used_mib is None else look.used_mib << 20,
     "gpumon_gpu_temperature_celsius": lambda look: look.celsius,
@@ -32,7 +32,7 @@ GAUGES = {
 @dataclass
 class Moments:
     checks: Checks
-    _down: set[tuple[str, int]] = field(default_factory=set)
+    _down: set[tuple[str, str, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.pipeline, self.reference = self.checks.pipeline, self.checks.reference
@@ -114,12 +114,12 @@ class Moments:
             for user in {SHOWN_NAMES.get(user, user) for user in look.users} if is_whole else ():
                 used[user] += 1
         cut = {user for look in looks if look.slice is not None for user in look.users}
-        found = {
+        holding = {
             m[1]: float(m[2])
             for m in re.finditer(r'^gpumon_user_gpus\{user="([^"]+)"[^}]*\} (\S+)$', text, re.M)
         }
         for user in {*used} - {SHOWN_NAMES.get(name, name) for name in cut}:
-            self.same("metrics: gpumon_user_gpus", (at, user), used[user], found.get(user))
+            self.same("metrics: gpumon_user_gpus", (at, user), used[user], holding.get(user))
 
     def _free(self, at: int, looks: list[Look]) -> None:
         """free.txt: what is offered. Slices of a GPU are lines of their own."""
@@ -186,7 +186,7 @@ class Moments:
                 key = host, kind, since
                 if known_at <= oldest or key in self._down:
                     continue
-                self._down.add((host, since))
+                self._down.add(key)
                 self.same(f"event {kind}: since", key, True, key in found)
                 if lasted is not None and key in found:
                     self.same("event host-up: how long it was down", key, lasted, found[key], 1)

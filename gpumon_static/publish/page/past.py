@@ -195,9 +195,7 @@ class PastView:
             looks=self._idle_looks(gpu, idle_s),
             idle_s=idle_s,
             message=message,
-            users=tuple(dict.fromkeys((self.who(user), bool(user)) for user in gpu.users))
-            if self.who
-            else (),
+            users=tuple({self.who(user): bool(user) for user in gpu.users}.items()) if self.who else (),
         )
 
     def _idle_looks(self, gpu: GpuPast, idle_s: int) -> str:

@@ -150,7 +150,8 @@ def test_collectors_of_different_hosts_become_one_and_a_second_time_changes_noth
     two.every(START + 20, START + 2 * HOUR + 20, use("node2", 2, "bob"))
     merged = merging.merge(one.config, two.config.history_path, LATER)
     assert (merged.hours, merged.hosts, merged.words) == (3, 1, "3 hours of 1 host added")
-    expected = {"alice": 2 * HOUR, "bob": 2 * HOUR}
+    # Nothing followed the last reading of theirs, and a month has passed: it stands for one interval.
+    expected = {"alice": 2 * HOUR, "bob": 2 * HOUR + 300}
     assert {found.user: found.busy_s for found in users(one)} == expected
     after = rows(one)
     again = merging.merge(one.config, two.config.history_path, LATER + timedelta(days=1))

@@ -1,7 +1,8 @@
 """Another collector's history is added to ours, and no time is counted twice.
 
-Of each hour and host the account that knows more of it counts; where both know as much, ours. So a second
-time changes nothing. What is added is a file of its own for each day, beside ours.
+Of each hour and host the account that knows more of it counts; where both know as much, ours. What the other
+one has in its gaps is added, and what stands beside a seam is counted anew. A second time changes nothing.
+What is added is a file of its own for each day, beside ours.
 """
 
 from __future__ import annotations
@@ -15,8 +16,16 @@ from typing import TYPE_CHECKING
 from gpumon_static.store.history import event_log
 from gpumon_static.store.history.columns import COLUMN_TYPES
 from gpumon_static.store.history.converting.tables import OldNames
-from gpumon_static.store.history.engine import Engine, filled, open_engine, parquet
-from gpumon_static.store.history.layout import BEFORE, LAST_FILE, SUFFIX, DayFiles, day_path
+from gpumon_static.store.history.engine import Engine, open_engine, parquet, sql
+from gpumon_static.store.history.layout import (
+    BEFORE,
+    DAY,
+    LAST_FILE,
+    SUFFIX,
+    DayFiles,
+    day_path,
+    read_listing,
+)
 from gpumon_static.store.history.moving import copies
 from gpumon_static.store.history.reader import Period, Reader
 from gpumon_static.store.history.upkeep import checksums
@@ -26,7 +35,10 @@ if TYPE_CHECKING:
     from gpumon_static.config.settings import Config
 
 YEAR = 366 * 86400
-_FULLER = "fuller ON epoch(r.run_at)::BIGINT // 3600 = hour AND r.host = fuller.host"
+_IS_FULLER = '(host, epoch(run_at)::BIGINT // 3600) IN (SELECT host, "hour" FROM fuller)'
+_FILLS = "(host, fetched_at) IN (SELECT host, fetched_at FROM filling WHERE {})"
+_ADDED = "from-"
+"""How the labels of files begin that were added."""
 _FOR_EVER = 1 << 40
 
 
@@ -50,10 +62,12 @@ def merge(config: Config, other: Path, now: datetime, naming: OldNames | None = 
         copies.check(new)
         with open_engine(folder) as engine:
             theirs = Reader.open(engine, new)
-            label = "from-" + hashlib.blake2s(str(other.resolve()).encode(), digest_size=4).hexdigest()
+            theirs.asked_at = int(now.timestamp())
+            label = _ADDED + hashlib.blake2s(str(other.resolve()).encode(), digest_size=4).hexdigest()
             taken: set[tuple[int, str]] = set()
             for day in theirs.listing.days.values():
                 taken |= _merge_day(engine, folder, theirs, day, label)
+            _count_seams(engine, folder, {hour * 3600 // DAY * DAY for hour, _ in taken}, theirs.asked_at)
             _add_before(engine, folder, new, taken)
             events = event_log.read(engine, new, int(now.timestamp()) - YEAR, 100_000)
             event_log.add_missing(engine, folder, events)
@@ -68,22 +82,25 @@ def _merge_day(
     """The hours of hosts that were taken from one day of theirs."""
     engine.do(f"CREATE OR REPLACE TEMP TABLE their_rows AS {_rows(theirs, day)}")
     ours = Reader.open(engine, folder)
+    ours.asked_at = theirs.asked_at
     own = ours.listing.days.get(day.start)
     engine.do(
         f"CREATE OR REPLACE TEMP TABLE our_rows AS {_rows(ours, own) if own else 'SELECT * FROM no_rows'}"
     )
-    engine.do(filled("sql/fuller"))
-    taken = {(hour, host) for hour, host in engine.rows("SELECT hour, host FROM fuller")}
+    engine.do(sql("sql/fuller"))
+    added = f"FROM their_rows WHERE {_IS_FULLER} OR {_FILLS.format('is_theirs')}"
+    hours = engine.rows(f"SELECT DISTINCT epoch(run_at)::BIGINT // 3600, host {added}")
+    taken = {(hour, host) for hour, host in hours}
     if not taken:
         return set()
     for file in own.files() if own else ():
-        _without_taken(engine, folder, file.path)
+        _without_dropped(engine, folder, file.path)
     path = day_path(folder, day.start, label)
     before = f"SELECT * FROM {parquet([path])} UNION ALL BY NAME " if path.exists() else ""
     listed = ", ".join(f'"{name}"' for name in COLUMN_TYPES)
-    added = f"SELECT r.* FROM their_rows AS r SEMI JOIN {_FULLER}"
     engine.write(
-        f"SELECT {listed} FROM ({before}{added}) ORDER BY run_at, host, gpu_index, mig_device, pid", path
+        f"SELECT {listed} FROM ({before}SELECT * {added}) ORDER BY run_at, host, gpu_index, mig_device, pid",
+        path,
     )
     checksums.forget(folder, path)
     return taken
@@ -116,9 +133,32 @@ def _rows(reader: Reader, day: DayFiles) -> str:
     )
 
 
-def _without_taken(engine: Engine, folder: Path, path: Path) -> None:
-    """Rewrite a file of ours without the hours that theirs knows better."""
-    kept = f"SELECT r.* FROM {parquet([path])} AS r ANTI JOIN {_FULLER}"
+def _count_seams(engine: Engine, folder: Path, days: set[int], now: int) -> None:
+    """Rewrite the files of readings before and after a seam with the time that these stand for."""
+    near = {day + offset for day in days for offset in (-DAY, 0, DAY)}
+    listed = read_listing(folder).days
+    files = [file.path for start in near if (day := listed.get(start)) for file in day.files()]
+    if not days or not files:
+        return
+    given = {"paths": [str(path) for path in files], "label": f".{_ADDED}", "now": now}
+    for statement in sql("sql/seams").split(";"):
+        used = {name: value for name, value in given.items() if f"${name}" in statement}
+        engine.do(statement, used)
+    for path in files:
+        rows = f"{parquet([path])} AS r LEFT JOIN new_seconds AS n ON"
+        rows += " n.host = r.host AND n.fetched_at = r.fetched_at AND n.before IS NOT DISTINCT FROM r.seconds"
+        rows += " LEFT JOIN new_run_seconds AS u USING (run_at)"
+        changed = "n.seconds IS DISTINCT FROM r.seconds AND n.seconds IS NOT NULL"
+        changed += " OR u.run_seconds IS DISTINCT FROM r.run_seconds AND u.run_seconds IS NOT NULL"
+        if engine.value(f"SELECT count(*) FROM {rows} WHERE {changed}"):
+            values = "coalesce(n.seconds, r.seconds) AS seconds, coalesce(u.run_seconds, r.run_seconds)"
+            engine.write(f"SELECT r.* REPLACE ({values} AS run_seconds) FROM {rows}", path)
+            checksums.forget(folder, path)
+
+
+def _without_dropped(engine: Engine, folder: Path, path: Path) -> None:
+    """Rewrite a file of ours without the readings that theirs replaces."""
+    kept = f"SELECT * FROM {parquet([path])} WHERE NOT {_IS_FULLER} OR {_FILLS.format('NOT is_theirs')}"
     rows, left = engine.row(f"SELECT (SELECT count(*) FROM {parquet([path])}), count(*) FROM ({kept})")
     if left == rows:
         return

@@ -12,3 +12,8 @@ CREATE OR REPLACE TEMP MACRO is_masked(uuid) AS
 CREATE OR REPLACE TEMP MACRO stands_for(t, following, interval_s, newest) AS
     CASE WHEN following - t <= 1.5 * interval_s THEN following - t
         WHEN following IS NOT NULL OR newest - t > 1.5 * interval_s THEN interval_s END
+;
+-- The same for one that stood for some time in its own history.
+CREATE OR REPLACE TEMP MACRO joined_for(gap, before, interval_s, age) AS
+    CASE WHEN gap <= greatest(coalesce(before, 0), 1.5 * interval_s) THEN gap
+        WHEN coalesce(before, 0) = 0 AND (gap IS NOT NULL OR age > 1.5 * interval_s) THEN interval_s ELSE before END
