@@ -180,20 +180,24 @@ def _matching(config: Config, nodes: re.Pattern[str] | None) -> list[HostConfig]
 
 
 def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `free` and `wait`; those of a place are given the names that `Wanted` has."""
     options = [
         click.option(
             "-n",
             "--number",
+            "count",
             type=click.IntRange(1, 1024),
             default=1,
             show_default=True,
             help="GPUs on one host.",
         ),
-        click.option("--memory", metavar="SIZE", callback=_memory_mib, help="Free on each, such as 40G."),
+        click.option(
+            "--memory", "memory_mib", metavar="SIZE", callback=_memory_mib, help="Free on each, such as 40G."
+        ),
         click.option("--model", metavar="TEXT", help="GPU name contains, such as A100."),
         click.option("--vendor", type=click.Choice(list(VENDORS)), help="GPUs of this vendor only."),
         click.option(
-            "--host", metavar="HOSTS", help="On these only: names with commas, such as gpu01,gpu1*."
+            "--host", "hosts", metavar="HOSTS", help="On these only: names with commas, such as gpu01,gpu1*."
         ),
         click.option("--group", metavar="GROUP", help="On hosts of this group only."),
         click.option(
@@ -217,18 +221,13 @@ def _wanted_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--when", is_flag=True, help="By when at the latest, where Slurm knows until when jobs run.")
 def free(
     config_path: Path | None,
-    number: int,
-    memory: float,
-    model: str | None,
-    vendor: str | None,
-    host: str | None,
-    group: str | None,
     address: str | None,
     most: int,
     plain: bool,
     as_json: bool,
     old: bool,
     when: bool,
+    **wanted: Any,
 ) -> None:
     """Where can I run? The best hosts, and the lines to paste.
 
@@ -247,9 +246,8 @@ def free(
 
     exclusive(plain=plain, json=as_json)
     exclusive(plain=plain, when=when)
-    wanted, form = Wanted(number, memory, model, vendor, host, group), _form(plain, as_json)
-    source = _source(address, config_path)
-    click.echo(answer(source, wanted, now(), most=most, form=form, use_old=old, when=when))
+    source, form = _source(address, config_path), _form(plain, as_json)
+    click.echo(answer(source, Wanted(**wanted), now(), most=most, form=form, use_old=old, when=when))
 
 
 @command
@@ -257,17 +255,12 @@ def free(
 @click.option("--timeout", metavar="TIME", callback=_seconds, help="Give up after this time, such as 8h.")
 def wait(
     config_path: Path | None,
-    number: int,
-    memory: float,
-    model: str | None,
-    vendor: str | None,
-    host: str | None,
-    group: str | None,
     address: str | None,
     most: int,
     plain: bool,
     as_json: bool,
     timeout: float | None,
+    **wanted: Any,
 ) -> None:
     """Wait until there is a place to run, then print it as free does.
 
@@ -283,7 +276,7 @@ def wait(
     exclusive(plain=plain, json=as_json)
     found = terminal.wait(
         _source(address, config_path),
-        Wanted(number, memory, model, vendor, host, group),
+        Wanted(**wanted),
         timeout,
         clock=now,
         say=lambda line: click.echo(f"gpumon-static: {line}", err=True),

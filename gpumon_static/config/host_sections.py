@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -45,36 +45,19 @@ class HostSettings:
     def host(self, entry: HostEntry) -> HostConfig:
         own = self.own.get(entry.name, {})
         plain_localhost = entry == HostEntry("localhost") and not own.keys() & {"address", "user", "port"}
-        return HostConfig(
-            name=entry.name,
-            address=own.get("address", entry.name),
-            user=entry.user or own.get("user", self.common.user),
-            port=entry.port or own.get("port", self.common.port),
-            key_filename=own.get("key_filename", self.common.key_filename),
-            connect_timeout=own.get("connect_timeout", self.fetch.connect_timeout),
-            command_timeout=own.get("command_timeout", self.fetch.command_timeout),
-            transport=own.get("transport", "local" if plain_localhost else self.fetch.transport),
-            host_keys=own.get("host_keys", self.fetch.host_keys),
-            known_hosts=own.get("known_hosts", self.fetch.known_hosts),
-            ssh_config=own.get("ssh_config", self.fetch.ssh_config),
-            key_passphrase_command=own.get("key_passphrase_command", self.common.key_passphrase_command),
-            password_command=own.get("password_command", self.common.password_command),
-            said=frozenset(self.said | own.keys()),
-            group=own.get("group") or None,
-            note=own.get("note") or None,
-            gpus=own.get("gpus"),
-            vendor=own.get("vendor") or None,
-            nvidia_smi=own.get("nvidia_smi"),
-            disks=own.get("disks", self.fetch.disks),
-            command_lines=own.get("command_lines", self.fetch.command_lines),
-            state=own.get("state"),
-            until=own.get("until"),
-            worker=own.get("worker"),
-            slurm=own.get("slurm"),
-            run=own.get("run", ""),
-            ignore=own.get("ignore", ()),
-            was=own.get("was"),
-        )
+        values = {"address": entry.name, "run": ""} | _per_host(self.common) | _per_host(self.fetch)
+        if plain_localhost:
+            values["transport"] = "local"
+        values |= own
+        # An empty text is none, and what stands with the host in the list comes first.
+        values |= {name: values.get(name) or None for name in ("group", "note", "vendor")}
+        values |= {"user": entry.user or values["user"], "port": entry.port or values["port"]}
+        return HostConfig(name=entry.name, said=frozenset(self.said | own.keys()), **values)
+
+
+def _per_host(section: CommonConfig | FetchConfig) -> dict[str, Any]:
+    """The values of a section that a host may have otherwise."""
+    return {f.name: getattr(section, f.name) for f in fields(section) if f.metadata["per_host"]}
 
 
 def own_settings(
