@@ -7,6 +7,7 @@ time changes nothing. What is added is a file of its own for each day, beside ou
 from __future__ import annotations
 
 import hashlib
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpumon_static.store.history import event_log
 from gpumon_static.store.history.columns import COLUMN_TYPES
 from gpumon_static.store.history.converting.tables import OldNames
-from gpumon_static.store.history.engine import Engine, filled, open_engine, parquet
+from gpumon_static.store.history.engine import Engine, filled, open_engine, parquet, written_beside
 from gpumon_static.store.history.layout import BEFORE, LAST_FILE, SUFFIX, DayFiles, day_path
 from gpumon_static.store.history.moving import copies
 from gpumon_static.store.history.reader import Period, Reader
@@ -76,16 +77,19 @@ def _merge_day(
     taken = {(hour, host) for hour, host in engine.rows("SELECT hour, host FROM fuller")}
     if not taken:
         return set()
-    for file in own.files() if own else ():
-        _without_taken(engine, folder, file.path)
     path = day_path(folder, day.start, label)
-    before = f"SELECT * FROM {parquet([path])} UNION ALL BY NAME " if path.exists() else ""
+    before = f"{_kept(path)} UNION ALL BY NAME " if path.exists() else ""
     listed = ", ".join(f'"{name}"' for name in COLUMN_TYPES)
     added = f"SELECT r.* FROM their_rows AS r SEMI JOIN {_FULLER}"
-    engine.write(
-        f"SELECT {listed} FROM ({before}{added}) ORDER BY run_at, host, gpu_index, mig_device, pid", path
-    )
-    checksums.forget(folder, path)
+    in_order = f"SELECT {listed} FROM ({before}{added}) ORDER BY run_at, host, gpu_index, mig_device, pid"
+    with ExitStack() as renames:
+        # All files are written before one is replaced: a full disk changes nothing. Theirs is renamed last:
+        # after a kill another merge adds what is missing.
+        engine.pack(in_order, renames.enter_context(written_beside(path)))
+        for file in own.files() if own else ():
+            if file.path != path:
+                _without_taken(engine, folder, file.path, renames)
+        checksums.forget(folder, path)
     return taken
 
 
@@ -116,14 +120,19 @@ def _rows(reader: Reader, day: DayFiles) -> str:
     )
 
 
-def _without_taken(engine: Engine, folder: Path, path: Path) -> None:
-    """Rewrite a file of ours without the hours that theirs knows better."""
-    kept = f"SELECT r.* FROM {parquet([path])} AS r ANTI JOIN {_FULLER}"
+def _kept(path: Path) -> str:
+    """What of a file of ours theirs does not know better."""
+    return f"SELECT r.* FROM {parquet([path])} AS r ANTI JOIN {_FULLER}"
+
+
+def _without_taken(engine: Engine, folder: Path, path: Path, renames: ExitStack) -> None:
+    """Write a file of ours again without the hours that theirs knows better."""
+    kept = _kept(path)
     rows, left = engine.row(f"SELECT (SELECT count(*) FROM {parquet([path])}), count(*) FROM ({kept})")
     if left == rows:
         return
     if left:
-        engine.write(kept, path)
+        engine.pack(kept, renames.enter_context(written_beside(path)))
     else:
-        path.unlink()
+        renames.callback(path.unlink)
     checksums.forget(folder, path)
