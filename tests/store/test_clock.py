@@ -205,6 +205,17 @@ def test_a_clock_of_before_our_time_is_never_believed(lab: Lab) -> None:
     assert lab.minutes() == [0, 5]
 
 
+def test_events_go_on_by_a_clock_that_stays_in_1970(lab: Lab) -> None:
+    lab.config = replace(lab.config, notify=NotifyConfig(samples=1))
+    start = (datetime(1970, 1, 1, tzinfo=UTC) - START).total_seconds() / 60
+    lab.runs([start, start + 5], FREE)
+    lab.runs([start + 10], DOWN)
+    lab.runs([start + 15], FREE)
+    assert [event.type for event in lab.events()] == ["host-down", "host-up"]
+    assert all("1970" in line and "not recorded in the history" in line for line in lab.said)
+    assert lab.said
+
+
 def test_doubts_are_forgotten_when_the_clock_is_right_again(lab: Lab) -> None:
     lab.runs(every_five(0, 60))
     for boot in range(2):

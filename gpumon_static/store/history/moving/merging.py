@@ -8,6 +8,7 @@ What is added is a file of its own for each day, beside ours.
 from __future__ import annotations
 
 import hashlib
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from gpumon_static.store.history import event_log
 from gpumon_static.store.history.columns import COLUMN_TYPES
 from gpumon_static.store.history.converting.tables import OldNames
-from gpumon_static.store.history.engine import Engine, open_engine, parquet, sql
+from gpumon_static.store.history.engine import Engine, open_engine, parquet, sql, written_beside
 from gpumon_static.store.history.layout import (
     BEFORE,
     DAY,
@@ -67,7 +68,8 @@ def merge(config: Config, other: Path, now: datetime, naming: OldNames | None = 
             taken: set[tuple[int, str]] = set()
             for day in theirs.listing.days.values():
                 taken |= _merge_day(engine, folder, theirs, day, label)
-            _count_seams(engine, folder, {hour * 3600 // DAY * DAY for hour, _ in taken}, theirs.asked_at)
+            # All days of theirs: an earlier merge may have ended before this.
+            _count_seams(engine, folder, set(theirs.listing.days), theirs.asked_at)
             _add_before(engine, folder, new, taken)
             events = event_log.read(engine, new, int(now.timestamp()) - YEAR, 100_000)
             event_log.add_missing(engine, folder, events)
@@ -93,16 +95,20 @@ def _merge_day(
     taken = {(hour, host) for hour, host in hours}
     if not taken:
         return set()
-    for file in own.files() if own else ():
-        _without_dropped(engine, folder, file.path)
     path = day_path(folder, day.start, label)
-    before = f"SELECT * FROM {parquet([path])} UNION ALL BY NAME " if path.exists() else ""
+    before = f"{_kept(path)} UNION ALL BY NAME " if path.exists() else ""
     listed = ", ".join(f'"{name}"' for name in COLUMN_TYPES)
-    engine.write(
-        f"SELECT {listed} FROM ({before}SELECT * {added}) ORDER BY run_at, host, gpu_index, mig_device, pid",
-        path,
+    rows = (
+        f"SELECT {listed} FROM ({before}SELECT * {added}) ORDER BY run_at, host, gpu_index, mig_device, pid"
     )
-    checksums.forget(folder, path)
+    with ExitStack() as renames:
+        # All files are written before one is replaced: a full disk changes nothing. Theirs is renamed last:
+        # after a kill another merge adds what is missing.
+        engine.pack(rows, renames.enter_context(written_beside(path)))
+        for file in own.files() if own else ():
+            if file.path != path:
+                _without_dropped(engine, folder, file.path, renames)
+        checksums.forget(folder, path)
     return taken
 
 
@@ -156,14 +162,18 @@ def _count_seams(engine: Engine, folder: Path, days: set[int], now: int) -> None
             checksums.forget(folder, path)
 
 
-def _without_dropped(engine: Engine, folder: Path, path: Path) -> None:
-    """Rewrite a file of ours without the readings that theirs replaces."""
-    kept = f"SELECT * FROM {parquet([path])} WHERE NOT {_IS_FULLER} OR {_FILLS.format('NOT is_theirs')}"
+def _kept(path: Path) -> str:
+    """The rows of a file of ours without the readings that theirs replaces."""
+    return f"SELECT * FROM {parquet([path])} WHERE NOT {_IS_FULLER} OR {_FILLS.format('NOT is_theirs')}"
+
+
+def _without_dropped(engine: Engine, folder: Path, path: Path, renames: ExitStack) -> None:
+    kept = _kept(path)
     rows, left = engine.row(f"SELECT (SELECT count(*) FROM {parquet([path])}), count(*) FROM ({kept})")
     if left == rows:
         return
     if left:
-        engine.write(kept, path)
+        engine.pack(kept, renames.enter_context(written_beside(path)))
     else:
-        path.unlink()
+        renames.callback(path.unlink)
     checksums.forget(folder, path)
