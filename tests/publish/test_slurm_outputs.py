@@ -340,7 +340,7 @@ def test_allocated_and_idle_is_a_share_of_the_time_that_slurm_reported_on(tmp_pa
     assert [c.name for c in told.columns if c.is_shown and "allocated" in c.name] == [
         "allocated_idle_percent"
     ]
-    ranges = 'data-label="allocated, idle" title="0.2 of 0.3 allocated GPU days">25<'
+    ranges = '<div title="0.2 of 0.3 allocated GPU days"><dt>allocated, idle</dt><dd>25<'
     assert lab.page().count(ranges) == len(SUPPLY_DAYS)
     section = SupplySection("By model", [row], by_group=False)
     report = render_supply(SupplyReport("Lab", "4 h", "", "UTC", "", [section]))
@@ -364,7 +364,7 @@ def test_what_slurm_does_not_report_is_neither_allocated_nor_idle(
 ) -> None:
     lab = SupplyOf(tmp_path, card)
     assert lab.row().allocated_idle == told
-    assert ('data-label="allocated, idle"' in lab.page()) is (told is not None)
+    assert ("<dt>allocated, idle</dt>" in lab.page()) is (told is not None)
 
 
 # Events
