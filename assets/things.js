@@ -99,7 +99,11 @@
       return made;
     };
     const head = element("tr", {}, ...heads.map((text, place) => cell("th", text.replace("#", ""), place, { scope: "col" })));
-    const body = rows.map((row) => element("tr", {}, ...row.map((content, place) => cell("td", content, place))));
+    const body = rows.map((row) => element("tr", {}, ...row.map((content, place) => {
+      const made = cell("td", content, place);
+      made.dataset.label = heads[place].replace("#", "");
+      return made;
+    })));
     const made = element("table", { className: "list" }, element("thead", {}, head), element("tbody", {}, ...body));
     const scroll = element("div", { className: "scroll", tabIndex: 0, ariaLabel: label }, made);
     scroll.setAttribute("role", "region");
