@@ -389,6 +389,7 @@ def test_the_compact_view_is_small_and_keeps_the_tooltips(page: Page) -> None:
     assert small is not None
     assert small["height"] < tall["height"] / 2
     page.locator("[id='host-node1:1']").hover()
+    expect(page.locator(".tip")).to_be_visible()
     expect(page.locator(".tip")).to_contain_text("alice")
 
 
