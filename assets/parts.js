@@ -64,16 +64,23 @@
     return element("li", {}, link, " ", element("span", { className: "quiet" }, [host.group, told].filter(Boolean).join(" · ")));
   }
 
-  function list() {
+  // The rest is added on demand, as many at a time.
+  function list(most = MOST) {
     const holder = document.getElementById("found-hosts");
     if (!holder) return;
     const found = gpumon.state.isFiltered ? gpumon.state.ordered.filter((host) => host.shown) : [];
     holder.hidden = !found.length;
-    holder.replaceChildren(...found.slice(0, MOST).map(item));
-    if (found.length > MOST) holder.append(element("li", { className: "quiet" }, `+ ${count(found.length - MOST, "more host")}`));
+    holder.replaceChildren(...found.slice(0, most).map(item));
+    if (found.length <= most) return;
+    const more = element("button", { type: "button" }, `+ ${count(found.length - most, "more host")}`);
+    more.addEventListener("click", () => {
+      list(most + MOST);
+      holder.children[most]?.querySelector("a").focus();
+    });
+    holder.append(element("li", {}, more));
   }
 
   if (gpumon.state.isOverview) {
-    gpumon.on("filter", list);
+    gpumon.on("filter", () => list());
   }
 })();

@@ -99,7 +99,11 @@
       return made;
     };
     const head = element("tr", {}, ...heads.map((text, place) => cell("th", text.replace("#", ""), place, { scope: "col" })));
-    const body = rows.map((row) => element("tr", {}, ...row.map((content, place) => cell("td", content, place))));
+    const body = rows.map((row) => element("tr", {}, ...row.map((content, place) => {
+      const made = cell("td", content, place);
+      made.dataset.label = heads[place].replace("#", "");
+      return made;
+    })));
     const made = element("table", { className: "list" }, element("thead", {}, head), element("tbody", {}, ...body));
     const scroll = element("div", { className: "scroll", tabIndex: 0, ariaLabel: label }, made);
     scroll.setAttribute("role", "region");
@@ -169,7 +173,7 @@
     if (!values.some((value) => value !== null)) return null;
     const most = Math.max(...values.filter((value) => value !== null));
     const told = `${mean(values).toFixed(digits)}${unit && ` ${unit}`} on average, means of ${gpumon.duration(step)} up to ${most.toFixed(digits)}${unit && ` ${unit}`}`;
-    const columns = Math.max(1, Math.floor((holder.clientWidth + 32) / (400 + 32))); // as in panels.css
+    const columns = getComputedStyle(holder).gridTemplateColumns.split(" ").length;
     const width = Math.max(240, (holder.clientWidth + 32) / columns - 32);
     const describe = `${title}: ${told}.`;
     const lines = [{ name: "", values, unit, className: "main", digits }];

@@ -93,21 +93,20 @@
     return [...beside, ...over, below, above, onTop];
   }
 
-  // The first lines of the cards that are in sight, but for its own, and the names of their hosts.
-  function firstLines(owner, height) {
-    const own = owner.closest(".card");
+  // The first lines of the cards that are in sight, and the names of their hosts.
+  function firstLines(height) {
     const hosts = [...document.querySelectorAll("#hosts > .host:not([hidden])")].filter((host) => {
       const { top, bottom } = host.getBoundingClientRect();
       return bottom > 0 && top < height;
     });
     const first = hosts.flatMap((host) => [...host.querySelectorAll("h2, .card > bdi, .card > .state, .slice > bdi")]);
-    return first.filter((one) => !own || (owner === own ? !own.contains(one) : !owner.contains(one))).map((one) => one.getBoundingClientRect());
+    return first.map((one) => one.getBoundingClientRect());
   }
 
   function place() {
     const { clientWidth, clientHeight } = document.documentElement;
     const { width, height } = tip.getBoundingClientRect();
-    const lines = firstLines(open, clientHeight);
+    const lines = firstLines(clientHeight);
     const covers = ({ left, top }) => lines.filter((one) => one.left < left + width && left < one.right && one.top < top + height && top < one.bottom).length;
     const inside = ({ left, top }) => ({ left: within(EDGE, left, clientWidth - width - EDGE), top: within(EDGE, top, clientHeight - height - EDGE) });
     const all = spots(open, { width, height });

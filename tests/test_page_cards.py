@@ -181,7 +181,7 @@ def test_the_panel_of_a_gpu_has_all_that_is_known_of_it(open_page: OpenPage) -> 
     text = re.sub(r"\s+", " ", page.locator("#thing").inner_text())
     for known in (
         "n1 GPU 0", "busy alice since 06:10; 97 % busy", "ECC errors uncorrected: 2", "persistence off",
-        "alice 40 GB 1 process", "4711 alice python slurm:9 " + line, "3 h", "NVIDIA A100-SXM4-80GB",
+        "alice 40 GB 1 process", "4711 alice python slurm:9 40 GB 3 h", "NVIDIA A100-SXM4-80GB",
         "40 / 80 GB 40,920 of 81,920 MiB", "31 / 83 °C", "52 / 400 W", "GPU-00000000-1111-2222-3333-444444444444",
     ):  # fmt: skip
         assert known in text, known

@@ -136,7 +136,7 @@ def test_model_group_and_memory(page: Page) -> None:
     assert shown_cards(page) == ["node3:0", "node3:1"]
     page.locator("#find [name=model]").select_option("")
     page.get_by_label("Group").select_option("vision")
-    page.get_by_label("GB").fill("80")
+    page.get_by_role("spinbutton", name="with GB").fill("80")
     assert shown_cards(page) == ["node1:0", "node1:1", "node1:2", "node2:0", "node2:1", "node2:2"]
     assert query(page) == "?group=vision&mem=80"
 
@@ -196,7 +196,7 @@ def test_zero_in_a_link_means_off_and_what_is_no_number_is_ignored_with_a_note(o
         assert len(shown_cards(page)) == 10
         expect(page.locator("#ignored")).to_have_text(f"mem={given} is not an amount in GB: ignored")
     page.goto(address + "?mem=30")
-    expect(page.get_by_label("GB")).to_have_value("30")
+    expect(page.get_by_role("spinbutton", name="with GB")).to_have_value("30")
     expect(page.locator("#ignored")).to_be_hidden()
 
 
@@ -249,7 +249,7 @@ def test_a_link_shares_the_view(open_page: OpenPage) -> None:
     expect(page.get_by_label("free only")).to_be_checked()
     expect(page.get_by_role("radio", name="Table")).to_be_checked()
     expect(page.locator(".table-view tbody tr")).to_have_count(2)
-    expect(page.get_by_label("GB")).to_have_value("40")
+    expect(page.get_by_role("spinbutton", name="with GB")).to_have_value("40")
     expect(page.get_by_label("GPUs", exact=True).first).to_have_value("2")
     assert opened.problems == []
 
@@ -391,6 +391,7 @@ def test_the_compact_view_is_small_and_keeps_the_tooltips(page: Page) -> None:
     assert small is not None
     assert small["height"] < tall["height"] / 2
     page.locator("[id='host-node1:1']").hover()
+    expect(page.locator(".tip")).to_be_visible()
     expect(page.locator(".tip")).to_contain_text("alice")
 
 
@@ -412,7 +413,7 @@ def lines(host: str, devices: str) -> list[str]:
 
 
 def test_the_picker_puts_hosts_with_room_first(page: Page) -> None:
-    page.get_by_label("GB").fill("40")
+    page.get_by_role("spinbutton", name="with GB").fill("40")
     page.get_by_label("GPUs", exact=True).first.fill("1")
     first, second = answers(page)
     assert first.startswith("node1 : 0 A100 80G, 80 GB")

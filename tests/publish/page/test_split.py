@@ -391,3 +391,17 @@ def test_the_overview_follows_new_data(open_page: OpenPage, site: Site) -> None:
     expect(opened.page.locator(".free-count strong")).to_have_text("38")
     expect(opened.page.locator("#found-hosts li")).to_have_text(["node1 8 of 8 GPUs free · A100 80G"])
     assert opened.problems == []
+
+
+def test_all_hosts_that_are_found_are_shown_on_demand(open_page: OpenPage, tmp_path: Path) -> None:
+    path = tmp_path / "config.ini"
+    path.write_text('[common]\nhosts = ["n[1-70]"]\n[site]\nrefresh = 0\nsplit = 20\n')
+    settings = config_file.load(path)
+    snapshot.write(settings.csv_path, [reading(f"n{number}", [gpu(0)]) for number in range(1, 71)])
+    page = open_page(url=render(settings, NOW).as_uri()).page
+    page.get_by_role("searchbox").fill("n")
+    expect(page.locator("#found-hosts a")).to_have_count(60)
+    page.get_by_role("button", name="+ 10 more hosts").click()
+    expect(page.locator("#found-hosts a")).to_have_count(70)
+    expect(page.locator("#found-hosts a").nth(60)).to_be_focused()
+    expect(page.locator("#found-hosts button")).to_have_count(0)
