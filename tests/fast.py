@@ -30,7 +30,7 @@ def is_slow(item: pytest.Item) -> bool:
         return False
     if FIXTURES & set(item.fixturenames):
         return True
-    info = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    info = item._fixtureinfo.name2fixturedefs
     fixtures = [found.func for name in item.fixturenames for found in info.get(name, ())]
     return not NAMES.isdisjoint(_called([item.function, *fixtures]))
 
