@@ -66,6 +66,8 @@ def open_page(chromium: Browser, tmp_path: Path) -> Iterator[OpenPage]:
     def open_it(html: str = "", *, url: str = "", at: Any = NOW, **options: Any) -> Opened:
         context = chromium.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
         contexts.append(context)
+        # Playwright's own limit is 30 s, which a busy machine reaches.
+        context.set_default_timeout(120_000)
         opened = _watch(context.new_page())
         opened.page.clock.set_system_time(at)
         if not url:

@@ -12,16 +12,15 @@ FIXTURES = {"chromium", "gpu_hosts", "site", "wheels"}
 """A browser, sshd, a web server, an environment to install into."""
 NAMES = {
     "CliRunner", "DemoCluster", "HistoryLab", "PROGRAM", "PastLab", "Popen", "Sandbox", "TCPServer", "Terminal", "gpumon", "gpumon_with",
-    "in_terminal", "kept_lab", "render_only", "subprocess",
+    "demo_history", "fetch", "in_terminal", "keep", "kept_lab", "open_engine", "record", "render_only", "subprocess",
 }  # fmt: skip
 """What a test or a function of its file calls that starts something, or records runs."""
 FOLDERS = (
-    "tests/deployment/",
-    "tests/fuzz/",
-    "tests/torture/",
-    "tests/truth/",
-    "tests/collect/test_growth.py",
-)
+    "tests/bounds/test_budget.py", "tests/bounds/test_gate_outputs.py", "tests/collect/test_engines.py", "tests/collect/test_growth.py",
+    "tests/demo/", "tests/deployment/", "tests/fuzz/", "tests/publish/page/test_split.py", "tests/store/history/",
+    "tests/store/test_clock.py", "tests/store/test_private.py", "tests/terminal/test_top.py", "tests/torture/", "tests/truth/",
+)  # fmt: skip
+"""Many cases each, or processes and runs that the tests themselves do not name."""
 
 
 def is_slow(item: pytest.Item) -> bool:
@@ -33,22 +32,24 @@ def is_slow(item: pytest.Item) -> bool:
         return True
     info = item._fixtureinfo.name2fixturedefs
     fixtures = [found.func for name in item.fixturenames for found in info.get(name, ())]
-    names = set(_called([item.function, *fixtures], vars(item.module)))
-    return bool(NAMES & names)
+    return not NAMES.isdisjoint(_called([item.function, *fixtures]))
 
 
-def _called(functions: list[Any], module: dict[str, Any]) -> Iterator[str]:
-    """Names in the code of these functions, and of those of the same file that they call."""
-    seen, waiting = set(), [one.__code__ for one in map(_plain, functions) if one]
+def _called(functions: list[Any]) -> Iterator[str]:
+    """Names in the code of these functions, and of those of ours that they call."""
+    seen: set[CodeType] = set()
+    waiting = [(one.__code__, one.__globals__) for one in map(_plain, functions) if one]
     while waiting:
-        code = waiting.pop()
+        code, names = waiting.pop()
         if code in seen:
             continue
         seen.add(code)
         yield from code.co_names
-        waiting += [part for part in code.co_consts if isinstance(part, CodeType)]
-        called = (_plain(module.get(name)) for name in code.co_names)
-        waiting += [one.__code__ for one in called if one and one.__globals__ is module]
+        waiting += [(part, names) for part in code.co_consts if isinstance(part, CodeType)]
+        called = (_plain(names.get(name)) for name in code.co_names)
+        waiting += [
+            (one.__code__, one.__globals__) for one in called if one and one.__module__[:6] == "tests."
+        ]
 
 
 def _plain(function: Any) -> FunctionType | None:

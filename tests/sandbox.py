@@ -100,7 +100,7 @@ class Sandbox:
             [*self._network(), *own, "--fork", "--kill-child", "sh", "-c", script],
             stdout=subprocess.DEVNULL if self._systemd else None,
         )
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while not self._ready.exists():
             assert self._process.poll() is None, "the sandbox did not start"
             assert time.monotonic() < end, "the sandbox did not get ready"
@@ -112,7 +112,7 @@ class Sandbox:
             while not self.path("/run/systemd/private").exists():
                 assert time.monotonic() < end, "systemd did not start"
                 time.sleep(0.05)
-            self.run("systemctl", "is-system-running", "--wait", check=False, timeout=30)
+            self.run("systemctl", "is-system-running", "--wait", check=False, timeout=120)
         return self
 
     def _network(self) -> list[str]:

@@ -136,14 +136,14 @@ class SlurmLab:
                     capture_output=True,
                 )  # fmt: skip
                 break
-        end = time.monotonic() + 10
+        end = time.monotonic() + 120
         while self._steps() and time.monotonic() < end:
             time.sleep(0.1)
         for process in reversed(self._started):
             process.send_signal(signal.SIGTERM)
         for process in reversed(self._started):
             try:
-                process.wait(10)
+                process.wait(120)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -42,7 +42,7 @@ def sshd(hosts: GpuHosts, directory: Path, rules: str = "", *, inside: Sequence[
         yield found
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(120)
 
 
 def write_config(hosts: GpuHosts, directory: Path, rules: str) -> Path:

@@ -84,7 +84,7 @@ class GpuHosts:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(120)
 
     def address(self, network: int = 20) -> str:
         """A host of 127.0.0.0/8 that no other test has."""
@@ -121,7 +121,7 @@ class GpuHosts:
 
 
 def wait_for_port(port: int, address: str = "127.0.0.1") -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while True:
         try:
             socket.create_connection((address, port), timeout=1).close()

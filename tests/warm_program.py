@@ -7,6 +7,7 @@ What a fork cannot show is started for real, with `tests.command.PROGRAM`: impor
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -131,6 +132,8 @@ def serve(number: int) -> None:
     for module in pkgutil.walk_packages(gpumon_static.__path__, "gpumon_static."):
         if not module.name.startswith(NOT_LOADED):
             importlib.import_module(module.name)
+    # What is there stays as it is, and is shared with every fork.
+    gc.freeze()
     with socket.socket(fileno=number) as asked:
         while True:
             _, descriptors, _, _ = socket.recv_fds(asked, 1, 3)

@@ -70,7 +70,7 @@ def test_the_time_that_nvidia_smi_takes(gpu_hosts: GpuHosts, tmp_path: Path) -> 
     host = gpu_hosts.add(f"sleep 1.2; cat {tmp_path}/xml")
     report = json.loads(gpumon("check", "--json", "-c", gpu_hosts.config(tmp_path, host)).stdout)
     seconds = float(steps(report, host)["nvidia-smi"][1].split()[-2])
-    assert 1.1 <= seconds < 6
+    assert 1.1 <= seconds < 60
 
 
 def test_a_failed_step_says_what_was_tried_and_what_to_do(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_table_on_a_terminal(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     except OSError:
         pass  # the terminal is gone with its program
     os.close(ours)
-    assert process.wait(10) == 3
+    assert process.wait(120) == 3
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert re.search(rf"{good} +✓ +✓ +✓ +✓ +✓ +✓ driver 550.90.07", text)
     assert re.search(r"127\.0\.0\.1 +✓ +✗ +· +·", text)

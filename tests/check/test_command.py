@@ -218,7 +218,7 @@ def talking_before_the_banner(port: int, line: bytes) -> Iterator[int]:
         server.shutdown(socket.SHUT_RDWR)
         serving.join()
     for one in relays:
-        one.join(10)
+        one.join(120)
 
 
 @pytest.mark.usefixtures("home")

@@ -149,7 +149,7 @@ def test_no_process_stays_on_the_host_when_the_client_dies(
         time.sleep(0.2)
     os.killpg(client.pid, signal.SIGKILL)
     client.wait()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while left := processes_of(host):
         assert time.monotonic() < end, left
         time.sleep(0.2)

@@ -79,7 +79,7 @@ def test_only_the_processes_that_nvidia_smi_names_are_asked_for(tmp_path: Path) 
 def test_a_hung_nvidia_smi_is_given_up(shell: list[str], tmp_path: Path) -> None:
     started = time.monotonic()
     output = run(shell, tmp_path, "trap '' TERM; while :; do sleep 0.2; done", timeout=1)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 120
     with pytest.raises(HostError) as error:
         reading.parse("n", output, NOW)
     assert error.value.status is Status.TIMEOUT

@@ -53,7 +53,7 @@ def test_nothing_is_left_behind_when_nobody_listens_any_more(shell: list[str], t
     assert len(left_behind(mark)) >= 3
     child.stdout.close()
     wait_until(lambda: not left_behind(mark), seconds=40)  # its own limit is 50
-    assert child.wait(10) != 0
+    assert child.wait(120) != 0
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda s: s[0])
@@ -80,7 +80,7 @@ def test_an_nvidia_smi_that_cannot_be_killed_is_told_all_the_same(shell: list[st
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     child.stdout.close()
-    child.wait(10)
+    child.wait(120)
     with pytest.raises(HostError) as error:
         reading.parse("n", output.decode(), NOW)
     assert error.value.status is Status.TIMEOUT
@@ -106,7 +106,7 @@ def hanging(uid: int, name: str) -> Iterator[None]:
     assert child.stdout
     try:
         child.stdout.readline()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 120
         while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "D":
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -114,7 +114,7 @@ def hanging(uid: int, name: str) -> Iterator[None]:
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.stdout.close()
-        child.wait(10)
+        child.wait(120)
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda s: s[0])

@@ -36,7 +36,12 @@ def interrupt(
     wait_until(lambda: process.poll() is not None or happened())
     process.send_signal(number)
     sent = time.monotonic()
-    _, errors = process.communicate(timeout=30)
+    try:
+        _, errors = process.communicate(timeout=120)
+    finally:
+        # One that does not end would go on beside all other tests.
+        process.kill()
+        process.wait()
     return process.returncode, errors, time.monotonic() - sent
 
 
@@ -62,8 +67,8 @@ def test_an_interrupted_fetch_leaves_nothing_behind(
         code, errors, seconds = interrupt(command, number, after, happened)
         assert code == 128 + number, (after, errors)
         assert "Traceback" not in errors, (after, errors)
-        assert seconds < 10, after
-    end = time.monotonic() + 30
+        assert seconds < 60, after
+    end = time.monotonic() + 120
     while left := processes_with(mark) | processes_with(str(config)):
         assert time.monotonic() < end, left
         time.sleep(0.1)
@@ -84,7 +89,7 @@ def test_ctrl_c_while_the_worker_process_still_imports_is_one_line(tmp_path: Pat
         wait_until(partial(has_worker, process.pid))
         time.sleep(after)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=120)
         assert (process.returncode, errors) == (130, "gpumon-static: interrupted\n"), after
 
 
@@ -115,7 +120,7 @@ def interrupted_import(tmp_path: Path, seconds: float) -> subprocess.CompletedPr
         "except exits.Stopped: print('stopped')\n"
     )
     words = [sys.executable, "-c", code]
-    return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
 
 
 def test_an_interrupted_import_is_finished_first(tmp_path: Path) -> None:
@@ -137,7 +142,7 @@ def test_a_signal_after_the_last_line_does_not_make_it_a_failure(tmp_path: Path,
         f"exits.{where} = interrupted\nexits.run_command()\n"
     )
     words = [sys.executable, "-c", code]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     assert done.returncode in (0, 128 + signal.SIGINT)
 
@@ -172,5 +177,5 @@ def test_closing_that_fails_after_a_signal_is_no_other_error(tmp_path: Path) -> 
         "sys.argv[1:] = ['render']\nexits.main.invoke = job\nexits.run_command()\n"
     )
     words = [sys.executable, "-c", code]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "gpumon-static: interrupted\n")

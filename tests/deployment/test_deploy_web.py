@@ -192,7 +192,7 @@ def page(number):
     return f"<html>{number}" + f" {number}" * 20000 + "</html>"
 
 def read():
-    connection = http.client.HTTPConnection("127.0.0.1", 80, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", 80, timeout=120)
     while not done.is_set():
         connection.request("GET", "/renewed.html", headers={"Host": "gpu-monitor.lab.example"})
         body = connection.getresponse().read().decode()

@@ -141,13 +141,13 @@ def healthy(directory: Path) -> bool:
 def test_the_loop_renews_the_page_until_it_is_told_to_end(
     loop: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not (tmp_path / "ran").exists() or (tmp_path / "ran").read_text().count("render\n") < 3:
         assert time.monotonic() < end
         time.sleep(0.1)
     assert (tmp_path / "ran").read_text().startswith("fetch --changes\nrender\nfetch --changes\n")
     loop.send_signal(signal.SIGTERM)
-    assert loop.wait(timeout=10) == 0
+    assert loop.wait(120) == 0
 
 
 def test_the_health_of_the_container_is_the_age_of_its_page(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     assert time.monotonic() - started < 60
     assert "did not end within" in line
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 120
     while is_running(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_running(child)
@@ -110,7 +110,7 @@ def test_a_command_may_leave_a_child_behind_as_mail_does(tmp_path: Path) -> None
     setup = with_command(tmp_path, "sh", "-c", "(sleep 6; echo delivered > said) & exit 0")
     assert told(setup, event()) == []
     assert not (tmp_path / "said").exists(), "nobody waited for the child"
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while not (tmp_path / "said").exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert (tmp_path / "said").exists()

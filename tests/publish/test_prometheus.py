@@ -187,7 +187,7 @@ def prometheus(directory: Path, target: str) -> Iterator[Prometheus]:
         yield Prometheus(f"http://127.0.0.1:{port}")
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
         log.close()
 
 

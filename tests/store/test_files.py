@@ -32,7 +32,7 @@ def test_a_reader_sees_the_old_or_the_new_text_and_nothing_between(tmp_path: Pat
 
     reader = threading.Thread(target=read)
     reader.start()
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 120
     for number, text in enumerate(cycle(sorted(texts))):
         write_atomic(path, text)
         if number >= 40 and (seen >= texts or time.monotonic() > give_up):

@@ -60,7 +60,7 @@ def pasted(shell: str, line: str, home: Path) -> str:
     try:
         os.set_blocking(terminal, False)
         os.write(terminal, f"{line}\r".encode())
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             time.sleep(0.3)
             _drain(terminal)

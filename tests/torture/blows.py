@@ -48,7 +48,7 @@ def _interrupted(lab: Lab, words: tuple[str, ...], number: signal.Signals, after
     with suppress(subprocess.TimeoutExpired):
         process.communicate(timeout=after)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     told = first(lab.damage, lab.leftovers, lab.temporary_files)
     # Python itself, before our first line and after our last one, ends by the signal.
     if process.returncode not in (0, 128 + number, -number):

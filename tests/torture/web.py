@@ -59,7 +59,7 @@ def pages_under_load(directory: Path, times: int) -> Result:
     finally:
         over.set()
         server.terminate()
-        server.wait(10)
+        server.wait(120)
     return result
 
 
@@ -68,7 +68,7 @@ def _look(url: str, packed: bool, over: threading.Event, lock: threading.Lock, r
         told = None
         request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"} if packed else {})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 content = answer.read()
                 if answer.headers.get("Content-Encoding") == "gzip":
                     content = gzip.decompress(content)

@@ -178,11 +178,11 @@ def test_a_host_that_hangs_up_at_once(gpu_hosts: GpuHosts, tmp_path: Path) -> No
 
 
 def test_a_hung_nvidia_smi(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
-    host = gpu_hosts.add("trap '' TERM; exec sleep 30")
+    host = gpu_hosts.add("trap '' TERM; exec sleep 300")
     config = gpu_hosts.config(tmp_path, host, more=f"[hosts.'{host}']\ncommand_timeout = 2\n")
     started = time.monotonic()
     done = gpumon("fetch", "-c", config)
-    assert time.monotonic() - started < 25
+    assert time.monotonic() - started < 120
     assert_failed(done, tmp_path, host, "timeout", "did not")
 
 
@@ -336,7 +336,7 @@ def test_a_second_fetch_leaves_with_75_and_says_since_when(gpu_hosts: GpuHosts, 
     assert second.stderr.count("\n") == 1
     assert "another fetch is running since" in second.stderr
     assert f"process {first.pid}" in second.stderr
-    assert first.wait(30) == 0
+    assert first.wait(120) == 0
 
 
 def test_a_killed_fetch_leaves_the_last_csv_and_no_lock(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
@@ -356,12 +356,12 @@ def test_a_killed_fetch_leaves_the_last_csv_and_no_lock(gpu_hosts: GpuHosts, tmp
 
 def test_the_deadline_ends_the_run_whatever_the_hosts_do(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     good = gpu_hosts.add_xml(xml())
-    hung = [gpu_hosts.add("sleep 60") for _ in range(4)]
+    hung = [gpu_hosts.add("sleep 600") for _ in range(4)]
     config = gpu_hosts.config(tmp_path, good, *hung, more="deadline = 3\n")
-    config.write_text(config.read_text().replace("command_timeout = 10", "command_timeout = 50"))
+    config.write_text(config.read_text().replace("command_timeout = 10", "command_timeout = 500"))
     started = time.monotonic()
     done = gpumon("fetch", "-c", config)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 120
     assert done.returncode == 0
     assert [r["status"] for r in rows(tmp_path / "data/load_data.csv")] == ["ok"] + ["timeout"] * 4
 

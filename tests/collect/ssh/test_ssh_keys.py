@@ -78,7 +78,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         subprocess.run(["sleep", "0.05"], check=True)
     yield sock
     process.terminate()
-    process.wait(10)
+    process.wait(120)
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])

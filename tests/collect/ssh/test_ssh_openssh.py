@@ -86,7 +86,7 @@ def test_a_host_that_says_nothing_and_one_that_drops_every_packet(
         config = openssh_config(gpu_hosts, tmp_path, f"127.0.0.1:{silent}", f"127.0.0.2:{dropped}", more=more)
         started = time.monotonic()
         found = read(config)
-        assert time.monotonic() - started < 30
+        assert time.monotonic() - started < 120
     assert [r.status for r in found] == ["timeout", "timeout"]
 
 
