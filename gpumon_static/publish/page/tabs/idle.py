@@ -63,7 +63,7 @@ def _message(held: list[IdleRow]) -> str:
     ]
     more = [f"- and {len(held) - MOST_GPUS} more"] if len(held) > MOST_GPUS else []
     lines = [
-        f"Hi {held[0].holder}, your processes hold {count(len(held), 'GPU')} without using them:",
+        f"Hi {held[0].holder}, your processes hold {count(len(held), 'GPU')} that were idle at each look:",
         *seen,
         *more,
         "Work between two looks is not seen. If you no longer need them, could you please stop these"
