@@ -110,8 +110,8 @@
     return withHover(picture, { lines, first, step, width, left, right, count, height, bottom, y });
   }
 
-  // Of many lines, those that are told: the first, and the one nearest to the pointer, or the highest.
-  function told(lines, place, level) {
+  // Of many lines, those that are described: the first, and the one nearest to the pointer, or the highest.
+  function describePoint(lines, place, level) {
     if (lines.length <= 2) return lines;
     const distance = ({ values }) => (values[place] === null ? Infinity : Math.abs(values[place] - level));
     const nearest = lines.slice(1).reduce((best, line) => (distance(line) < distance(best) ? line : best));
@@ -131,7 +131,7 @@
       output.replaceChildren();
       picture.querySelector(".near")?.classList.remove("near");
       if (place === null) return;
-      const shown = told(lines, place, level);
+      const shown = describePoint(lines, place, level);
       if (lines.length > 2) shown[1].path.classList.add("near");
       const at = left + ((place + 0.5) / count) * (width - left - right);
       rule.setAttribute("x1", at);

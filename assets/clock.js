@@ -52,9 +52,9 @@
 
   function say(...parts) {
     const text = banner?.querySelector("span");
-    const said = parts.map((part) => part.textContent ?? part).join("");
+    const current = parts.map((part) => part.textContent ?? part).join("");
     // Only a change is worth being read aloud.
-    if (text && text.textContent !== said) text.replaceChildren(...parts);
+    if (text && text.textContent !== current) text.replaceChildren(...parts);
   }
 
   const made = () => new Date(document.body.dataset.made);

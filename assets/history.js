@@ -73,8 +73,8 @@
     const known = lines.slice(1).map(({ name, values }) => [name, mean(values)]).filter(([, level]) => level !== null);
     if (!known.length) return "";
     known.sort((one, two) => two[1] - one[1]);
-    const told = ([name, level]) => `${name} with ${percent(level)}`;
-    return ` Highest ${told(known[0])}, lowest ${told(known.at(-1))}.`;
+    const summary = ([name, level]) => `${name} with ${percent(level)}`;
+    return ` Highest ${summary(known[0])}, lowest ${summary(known.at(-1))}.`;
   }
 
   // As wide as they are shown, so that their text has its size. The columns are those of history.css.
@@ -86,13 +86,13 @@
     const charts = past.models.slice(0, MOST_MODELS).map(({ name, size, free }) => {
       const values = points(free[range], size);
       const average = mean(values);
-      const told = average === null ? "not known" : `${average.toFixed(1)} of ${size}`;
-      const describe = `Free ${name} over ${words()}: on average ${told}.`;
+      const summary = average === null ? "not known" : `${average.toFixed(1)} of ${size}`;
+      const describe = `Free ${name} over ${words()}: on average ${summary}.`;
       const lines = [{ name: "free", values, unit: `of ${size}`, className: "free", digits: range !== "24h" }];
       return element(
         "div",
         {},
-        element("h3", {}, element("bdi", {}, name), " ", element("span", { className: "unit" }, average === null ? told : `${told} free`)),
+        element("h3", {}, element("bdi", {}, name), " ", element("span", { className: "unit" }, average === null ? summary : `${summary} free`)),
         draw({ lines, top: size, height: 96, width, steps: 2, describe, ...frame() }),
       );
     });
@@ -129,9 +129,9 @@
     const byHour = ofDay(values);
     const best = byHour.indexOf(Math.max(...byHour));
     const worst = byHour.indexOf(Math.min(...byHour));
-    const told = `On average ${usual.toFixed(1)} of ${size} are free`;
-    if (!isHabit(byHour, size)) return `${told}, at any time of day about the same.`;
-    return `${told}; most around ${hours(best)} (${byHour[best].toFixed(1)}), fewest around ${hours(worst)} (${byHour[worst].toFixed(1)}).`;
+    const summary = `On average ${usual.toFixed(1)} of ${size} are free`;
+    if (!isHabit(byHour, size)) return `${summary}, at any time of day about the same.`;
+    return `${summary}; most around ${hours(best)} (${byHour[best].toFixed(1)}), fewest around ${hours(worst)} (${byHour[worst].toFixed(1)}).`;
   }
 
   function drawWeek() {
@@ -163,9 +163,9 @@
         picture.append(over);
       }
     });
-    const told = habit(values, size);
-    picture.setAttribute("aria-label", `Free ${name} by hour of the week. ${told}`);
-    holder("week").replaceChildren(picture, element("p", { className: "told" }, told));
+    const summary = habit(values, size);
+    picture.setAttribute("aria-label", `Free ${name} by hour of the week. ${summary}`);
+    holder("week").replaceChildren(picture, element("p", { className: "explained" }, summary));
   }
 
   function choose(select, options, chosen) {

@@ -59,9 +59,9 @@
   function item(host) {
     const free = host.matched.filter((gpu) => gpu.kind === "free").length;
     const models = [...new Set(host.matched.map((gpu) => gpu.model))].slice(0, 3).join(", ");
-    const told = host.gpus.length ? `${free} of ${count(host.matched.length, "GPU")} free · ${models}` : [host.notice?.word, host.notice?.status].filter(Boolean).join(" ");
+    const summary = host.gpus.length ? `${free} of ${count(host.matched.length, "GPU")} free · ${models}` : [host.notice?.word, host.notice?.status].filter(Boolean).join(" ");
     const link = element("a", { href: host.page + gpumon.link("host", host.name) }, element("bdi", {}, host.short));
-    return element("li", {}, link, " ", element("span", { className: "quiet" }, [host.group, told].filter(Boolean).join(" · ")));
+    return element("li", {}, link, " ", element("span", { className: "quiet" }, [host.group, summary].filter(Boolean).join(" · ")));
   }
 
   // The rest is added on demand, as many at a time.

@@ -87,7 +87,7 @@
   const section = (title, ...children) => element("section", { className: "part" }, element("h3", {}, title), ...children);
   // Beside each other where there is room: two, or one as wide as both.
   const row = (...parts) => element("div", { className: "row" }, ...parts.filter(Boolean));
-  const quiet = (text) => element("p", { className: "told" }, text);
+  const quiet = (text) => element("p", { className: "explained" }, text);
   const amount = (value, unit) => (value === null || value === undefined ? "–" : element("span", {}, String(value), element("span", { className: "unit" }, ` ${unit}`)));
 
   // heads: texts; one that starts with # is of numbers.
@@ -172,12 +172,12 @@
     const values = decode(letters ?? "", count, top);
     if (!values.some((value) => value !== null)) return null;
     const most = Math.max(...values.filter((value) => value !== null));
-    const told = `${mean(values).toFixed(digits)}${unit && ` ${unit}`} on average, means of ${gpumon.duration(step)} up to ${most.toFixed(digits)}${unit && ` ${unit}`}`;
+    const summary = `${mean(values).toFixed(digits)}${unit && ` ${unit}`} on average, means of ${gpumon.duration(step)} up to ${most.toFixed(digits)}${unit && ` ${unit}`}`;
     const columns = getComputedStyle(holder).gridTemplateColumns.split(" ").length;
     const width = Math.max(240, (holder.clientWidth + 32) / columns - 32);
-    const describe = `${title}: ${told}.`;
+    const describe = `${title}: ${summary}.`;
     const lines = [{ name: "", values, unit, className: "main", digits }];
-    return element("div", {}, element("h4", {}, title, " ", element("span", { className: "unit" }, told)),
+    return element("div", {}, element("h4", {}, title, " ", element("span", { className: "unit" }, summary)),
       draw({ lines, first, step, top, unit, height: 104, width, steps: 2, describe }));
   }
 

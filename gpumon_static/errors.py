@@ -93,7 +93,7 @@ class HostError(Exception):
     def __init__(
         self,
         status: Status,
-        told: str,
+        message: str,
         *,
         fix: Command | None = None,
         jump: str | None = None,
@@ -103,7 +103,7 @@ class HostError(Exception):
     ) -> None:
         self.status = status
         # Part of it may be a text of the host, which has no command to offer.
-        self.told = told.replace(THEN, ",")
+        self.message = message.replace(THEN, ",")
         self.fix = fix
         self.jump = jump
         self.vendor = vendor
@@ -115,5 +115,5 @@ class HostError(Exception):
     def reason(self) -> str:
         """The whole line."""
         if not self.fix:
-            return self.told
-        return f"{self.told}{THEN}{f' {self.fix.who}' if self.fix.user else ''}: {self.fix}"
+            return self.message
+        return f"{self.message}{THEN}{f' {self.fix.who}' if self.fix.user else ''}: {self.fix}"

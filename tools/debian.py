@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpumon_static import __version__
-from gpumon_static.commands.init import Wishes, config_text
+from gpumon_static.commands.init import Answers, config_text
 from gpumon_static.deployment import UNITS
 from gpumon_static.deployment.files import text_of
 from gpumon_static.deployment.installation import Installation
@@ -86,11 +86,11 @@ def write_venv(root: Path) -> None:
 def files() -> dict[Path, str | bytes]:
     """Everything but the virtual environment and the files of dpkg."""
     documents = Path("/usr/share/doc/gpumon-static")
-    wishes = Wishes(
+    answers = Answers(
         "gpu01.lab.example", user=INSTALLED.account, site=str(INSTALLED.site), data=str(INSTALLED.data)
     )
     found: dict[Path, str | bytes] = {
-        INSTALLED.config: config_text(wishes),
+        INSTALLED.config: config_text(answers),
         documents / "copyright": (CHECKOUT / "LICENSE").read_text(),
         documents / "changelog.gz": gzip.compress((CHECKOUT / "CHANGELOG.md").read_bytes(), mtime=0),
     }

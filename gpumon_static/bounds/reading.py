@@ -100,8 +100,8 @@ class _Bounds:
         parts = {"gpus": gpus, "machine": machine, "node": node, "slurm": slurm}
         if any(part is not getattr(given, name) for name, part in parts.items()):
             bounded = replace(bounded, gpus=gpus, machine=machine, node=node, slurm=slurm)
-        if told := self._told():
-            both = "; ".join(filter(None, (told, bounded.note)))
+        if left_out := self._left_out_words():
+            both = "; ".join(filter(None, (left_out, bounded.note)))
             bounded = replace(bounded, note=one_line(both, TEXTS[HostReading]["note"]))
         return bounded
 
@@ -205,7 +205,7 @@ class _Bounds:
             self._left_out[word] += left_out
         return _unless_same(tuple(found.values()), given)
 
-    def _told(self) -> str:
+    def _left_out_words(self) -> str:
         parts = []
         if self._out_of_range:
             examples = list(dict.fromkeys(self._out_of_range))[:MOST_EXAMPLES]

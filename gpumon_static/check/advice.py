@@ -34,7 +34,7 @@ def after(host: HostConfig, step: Step, failure: HostError) -> tuple[Hint, ...]:
     """What to do about this failure at this step."""
     section = f"[hosts.{_quoted(host.alias)}]"
     if failure.fix:
-        compare = (Hint("on the host itself:", COMPARE),) if "compare" in failure.told else ()
+        compare = (Hint("on the host itself:", COMPARE),) if "compare" in failure.message else ()
         return (*compare, Hint(command=failure.fix))
     if failure.jump:
         first = Command.of("ssh", failure.jump, "true").by(getpass.getuser())
@@ -115,7 +115,7 @@ def ssh(host: HostConfig, *there: str, options: Iterable[str] = ()) -> Command:
         words += ["-F", str(host.ssh_config or "none")]
     if host.address != host.alias:
         words += ["-o", f"HostName={host.address}"]
-    if "known_hosts" in host.said:
+    if "known_hosts" in host.configured:
         words += ["-o", f'UserKnownHostsFile="{host.known_hosts}"']
     key = ["-i", str(host.key_filename)] if host.key_filename else []
     login = f"{host.user}@{host.alias}" if host.user else host.alias

@@ -91,9 +91,9 @@ class Checkup:
         findings = dict(self._findings[host.name])
         if reading and not reading.ok and worst(list(findings.values())) is not Mark.FAILED:
             # A host that was given up has no error of its own, only a status.
-            told = reading.error or reading.status.value
+            message = reading.error or reading.status.value
             at = next((step for step in Step if step not in findings), Step.GPUS)
-            findings[at] = failed(host, at, HostError(reading.status, told))
+            findings[at] = failed(host, at, HostError(reading.status, message))
         in_order = tuple(findings.get(step, Finding(step, Mark.UNTRIED)) for step in Step)
         if reading is None:
             return HostCheck(host.name, in_order)

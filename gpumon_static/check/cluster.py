@@ -32,8 +32,8 @@ def look_at_cluster(config: FetchConfig, hosts: Sequence[HostConfig]) -> Iterato
         return
     good = [worker for worker in workers if worker.is_ours]
     named = ", ".join(sorted(map(_with_resources, good)))
-    told = f"Dask, {config.scheduler}: {count(len(good), 'worker')}{': ' if named else ''}{named}"
-    yield Finding(STEP, Mark.OK if good else Mark.FAILED, told, () if good else (_start_line(config),))
+    message = f"Dask, {config.scheduler}: {count(len(good), 'worker')}{': ' if named else ''}{named}"
+    yield Finding(STEP, Mark.OK if good else Mark.FAILED, message, () if good else (_start_line(config),))
     for worker in workers:
         if not worker.is_ours:
             yield Finding(
@@ -44,8 +44,8 @@ def look_at_cluster(config: FetchConfig, hosts: Sequence[HostConfig]) -> Iterato
             )
     for label, number in Counter(host.worker for host in hosts if host.worker).items():
         if not any(worker.may_ask(label) for worker in good):
-            told = f'no Dask worker has the resource "{label}": {count(number, "host")} cannot be asked'
-            yield Finding(STEP, Mark.FAILED, told, (_start_line(config, label),))
+            message = f'no Dask worker has the resource "{label}": {count(number, "host")} cannot be asked'
+            yield Finding(STEP, Mark.FAILED, message, (_start_line(config, label),))
 
 
 def _with_resources(worker: DaskWorker) -> str:

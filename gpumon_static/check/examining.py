@@ -32,10 +32,10 @@ LONGEST_MARKER = 40
 class Record(Trace):
     """Record of one host's steps: what each reported, and when."""
 
-    def __init__(self, clock: Clock, tell: Callable[[Finding], None] = lambda _: None) -> None:
-        """`tell`: gets each finding as it is made."""
+    def __init__(self, clock: Clock, report: Callable[[Finding], None] = lambda _: None) -> None:
+        """`report`: gets each finding as it is made."""
         self.findings: dict[Step, Finding] = {}
-        self._tell = tell
+        self._report = report
         self._clock = clock
         self.clock_read_at: datetime | None = None
         self._began: dict[str, float] = {}
@@ -43,11 +43,11 @@ class Record(Trace):
         self.seconds: dict[str, float] = {}
         """How long reading the GPUs of each vendor took."""
 
-    def done(self, step: Step, told: str) -> None:
-        self._add(Finding(step, Mark.OK, told))
+    def done(self, step: Step, message: str) -> None:
+        self._add(Finding(step, Mark.OK, message))
 
-    def warn(self, step: Step, told: str, *next_: Hint) -> None:
-        self._add(Finding(step, Mark.WARNING, told, next_))
+    def warn(self, step: Step, message: str, *next_: Hint) -> None:
+        self._add(Finding(step, Mark.WARNING, message, next_))
 
     def fail(self, host: HostConfig, failure: HostError) -> None:
         """At the first step that is not done."""
@@ -56,7 +56,7 @@ class Record(Trace):
 
     def _add(self, finding: Finding) -> None:
         self.findings[Step(finding.step)] = finding
-        self._tell(finding)
+        self._report(finding)
 
     def received(self, output: bytearray) -> None:
         """Measure the readers: the probe marks when each starts and when it has ended."""
@@ -107,15 +107,15 @@ class ExaminerFactory(ReaderFactory):
 
 
 def failed(host: HostConfig, step: Step, failure: HostError) -> Finding:
-    told = one_line(failure.told, TEXTS[HostReading]["error"]) or failure.status.value
-    return Finding(step, Mark.FAILED, told, advice.after(host, step, failure))
+    message = one_line(failure.message, TEXTS[HostReading]["error"]) or failure.status.value
+    return Finding(step, Mark.FAILED, message, advice.after(host, step, failure))
 
 
 def _look_at_answer(host: HostConfig, output: str, record: Record) -> None:
     sections = framing.sections(output)
     before = len(output[: output.index(framing.BEGIN_MARK.decode())].strip().splitlines())
     chatter = f", after {before} lines that the login shell printed" if before else ""
-    _look_at_probe(host, framing.told_version(output), sections, chatter, record)
+    _look_at_probe(host, framing.probe_version_of(output), sections, chatter, record)
     _look_at_ps(host, sections, record)
     _look_at_clock(host, sections, record)
 
@@ -128,24 +128,24 @@ def _look_at_probe(
     if framing.was_sent(sections):
         record.done(Step.SHELL, f"sh ran the probe{chatter}")
         return
-    told = f"the installed probe, version {version}{chatter}"
+    message = f"the installed probe, version {version}{chatter}"
     if version > ours:
-        told += f"; this gpumon-static has version {ours}"
-        record.warn(Step.SHELL, told, Hint("update gpumon-static on the collector"))
+        message += f"; this gpumon-static has version {ours}"
+        record.warn(Step.SHELL, message, Hint("update gpumon-static on the collector"))
     elif version < ours:
-        told += f", is older than this gpumon-static, which has version {ours}"
-        record.warn(Step.SHELL, told, advice.replace_probe(host), *advice.unreached(host, {}))
+        message += f", is older than this gpumon-static, which has version {ours}"
+        record.warn(Step.SHELL, message, advice.replace_probe(host), *advice.unreached(host, {}))
     elif unreached := advice.unreached(host, framing.received(sections)):
-        record.warn(Step.SHELL, f"{told}, gets no settings from config.ini", *unreached)
+        record.warn(Step.SHELL, f"{message}, gets no settings from config.ini", *unreached)
     else:
-        record.done(Step.SHELL, told)
+        record.done(Step.SHELL, message)
 
 
 def _look_at_ps(host: HostConfig, sections: Mapping[str, str], record: Record) -> None:
     table = ps.table(sections)
     if table.hides:
-        told = "other users' processes are hidden (hidepid): GPUs are seen, whose jobs they run is not"
-        record.warn(Step.PS, told, *advice.hidden_processes(host))
+        message = "other users' processes are hidden (hidepid): GPUs are seen, whose jobs they run is not"
+        record.warn(Step.PS, message, *advice.hidden_processes(host))
     elif not table.entries:
         record.warn(Step.PS, "no ps and no /proc: no user names will be shown", *advice.no_ps(host))
     elif all(entry.elapsed_s is None for entry in table.entries.values()):
@@ -177,13 +177,13 @@ def _look_at_gpus(host: HostConfig, reading: HostReading, record: Record) -> Non
     found = Counter(gpu.vendor for gpu in reading.gpus)
     gpus = " + ".join(count(number, _noun(vendor)) for vendor, number in found.items())
     slowest = max(record.seconds, key=record.seconds.__getitem__, default=None)
-    told = f"driver {reading.driver_version or 'unknown'}, {gpus}"
+    message = f"driver {reading.driver_version or 'unknown'}, {gpus}"
     if slowest is not None:
-        told += f", {sum(record.seconds.values()):.1f} s"
+        message += f", {sum(record.seconds.values()):.1f} s"
     if host.gpus is not None and len(reading.gpus) < host.gpus:
-        told += f"; config.ini expects {host.gpus}"
-        record.warn(Step.GPUS, told, *advice.missing_gpus(host, found))
+        message += f"; config.ini expects {host.gpus}"
+        record.warn(Step.GPUS, message, *advice.missing_gpus(host, found))
     elif slowest is not None and record.seconds[slowest] > SLOW_READER_S:
-        record.warn(Step.GPUS, told, *advice.slow_reader(host, slowest))
+        record.warn(Step.GPUS, message, *advice.slow_reader(host, slowest))
     else:
-        record.done(Step.GPUS, told)
+        record.done(Step.GPUS, message)

@@ -1,4 +1,4 @@
-"""What a check finds: a mark for each step, what it was told, and what to do about it."""
+"""What a check finds: a mark for each step, what was found, and what to do about it."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class Hint:
         if who:
             # on the host, as root:
             who = f"{self.words.removesuffix(':')}, {who}:" if self.words else f"{who}:"
-        told = "  ".join(filter(None, (who or self.words, line)))
-        return f"{told}   {self.meaning}" if self.meaning else told
+        message = "  ".join(filter(None, (who or self.words, line)))
+        return f"{message}   {self.meaning}" if self.meaning else message
 
 
 @dataclass(frozen=True)
 class Finding:
     step: str
     mark: Mark
-    told: str = ""
+    message: str = ""
     """One line: part of it may be what a host or a program printed."""
     next: tuple[Hint, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "told", one_line(self.told, LONGEST) or "")
+        object.__setattr__(self, "message", one_line(self.message, LONGEST) or "")
 
     def as_json(self) -> dict[str, Any]:
         given = ((hint.words, hint.command) for hint in self.next)

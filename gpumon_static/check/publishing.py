@@ -38,26 +38,31 @@ def look_at_notify(config: Config) -> Iterator[Finding]:
     if shutil.which(named, path=CRON_PATH):
         yield Finding("notify", Mark.OK, f"{program}, for {', '.join(config.notify.events) or 'no event'}")
     elif found := shutil.which(named):
-        told = f"{program} is not on the PATH that cron has, {CRON_PATH}"
-        yield Finding("notify", Mark.WARNING, told, (Hint(f"in [notify] command, write {found}"),))
+        message = f"{program} is not on the PATH that cron has, {CRON_PATH}"
+        yield Finding("notify", Mark.WARNING, message, (Hint(f"in [notify] command, write {found}"),))
     else:
-        told = f"[notify] command: there is no program {program} that can be run"
-        yield Finding("notify", Mark.FAILED, told, (Hint(command=Command.of("command", "-v", program)),))
+        message = f"[notify] command: there is no program {program} that can be run"
+        yield Finding("notify", Mark.FAILED, message, (Hint(command=Command.of("command", "-v", program)),))
 
 
 def look_at_pages(config: Config, try_render: TryRender | None) -> Iterator[Finding]:
     names = [page.file for page in config.pages]
     strangers = [name for name in names if _is_a_strangers(config, name)]
     for name in strangers:
-        told = f"{config.paths.site / name} is not a page of gpumon-static: render would replace it"
+        message = f"{config.paths.site / name} is not a page of gpumon-static: render would replace it"
         yield Finding(
-            "pages", Mark.WARNING, told, (Hint("another directory for [paths] site, or another page name"),)
+            "pages",
+            Mark.WARNING,
+            message,
+            (Hint("another directory for [paths] site, or another page name"),),
         )
     templates = config.site.templates
     for name in GONE if templates else ():
         if templates and (templates / name).exists():
-            told = f"{templates / name} has no effect any more"
-            yield Finding("pages", Mark.WARNING, told, (Hint("cards are made in partials/host.html.j2 now"),))
+            message = f"{templates / name} has no effect any more"
+            yield Finding(
+                "pages", Mark.WARNING, message, (Hint("cards are made in partials/host.html.j2 now"),)
+            )
     if try_render is None:
         return
     try:
@@ -91,9 +96,11 @@ def look_at_room(config: Config, least: int) -> Iterator[Finding]:
     has = sum(path.stat().st_size for path in config.history_path.rglob("*.parquet") if path.is_file())
     free = shutil.disk_usage(there).free
     if free >= least and needed - has > free:
-        told = f"the history will need about {_size(needed)} for {count(gpus, 'GPU')}; {_size(free)} are free"
+        message = (
+            f"the history will need about {_size(needed)} for {count(gpus, 'GPU')}; {_size(free)} are free"
+        )
         lower = Hint("lower keep in [history], or give it more room")
-        yield Finding("history", Mark.WARNING, told, (lower,))
+        yield Finding("history", Mark.WARNING, message, (lower,))
 
 
 def look_at_history(config: Config) -> Iterator[Finding]:

@@ -30,15 +30,17 @@ def look_at_readers(config: Config) -> Iterator[Finding]:
         return
     for parent in site.absolute().parents:
         if _is_closed(parent, ENTER):
-            told = f"other users, the web server's too, cannot enter {parent}: they get no page"
-            yield Finding("site", Mark.WARNING, told, (Hint("put [paths] site elsewhere, such as /var/www"),))
+            message = f"other users, the web server's too, cannot enter {parent}: they get no page"
+            yield Finding(
+                "site", Mark.WARNING, message, (Hint("put [paths] site elsewhere, such as /var/www"),)
+            )
     files = site_files(config)
     closed = [path for path in files if _is_closed(path, READ)]
     if _is_closed(site, ENTER) or closed:
         name = site if _is_closed(site, ENTER) else ", ".join(path.name for path in closed[:3])
-        told = f"other users, the web server's too, cannot read {name}: it answers 403 Forbidden"
+        message = f"other users, the web server's too, cannot read {name}: it answers 403 Forbidden"
         fix = Command.of("chmod", "o+rX", site, *files).by(owner_of(site))
-        yield Finding("site", Mark.WARNING, told, (Hint(command=fix),))
+        yield Finding("site", Mark.WARNING, message, (Hint(command=fix),))
 
 
 def _is_closed(path: Path, bit: int) -> bool:
@@ -60,7 +62,7 @@ def _own_group(user: int) -> int | None:
 
 
 def look_at_unit(config: Config) -> Iterator[Finding]:
-    """Whether the unit that runs with this config may write where the config says."""
+    """Whether the unit that runs with this config may write where the config puts its files."""
     file = next((found for d in UNIT_DIRECTORIES if (found := d / UNIT).is_file()), None)
     if file is None:
         return
@@ -73,13 +75,13 @@ def look_at_unit(config: Config) -> Iterator[Finding]:
     allowed = _writable(text)
     paths = [path.absolute() for path in (config.paths.data, config.paths.site)]
     if missing := [str(path) for path in paths if not any(path.is_relative_to(d) for d in allowed)]:
-        told = f"{file} does not let a run write {' and '.join(missing)} (ReadWritePaths)"
+        message = f"{file} does not let a run write {' and '.join(missing)} (ReadWritePaths)"
         account = next(
             (line[5:] for line in text.splitlines() if line.startswith("User=")), getpass.getuser()
         )
         words = ("init", "-c", config.path.absolute(), "--print", UNIT, "--run-as", account)
         new = own_command(*words).into(file).then(Command.of("systemctl", "daemon-reload"))
-        yield Finding("systemd", Mark.FAILED, told, (Hint(command=new.by("root")),))
+        yield Finding("systemd", Mark.FAILED, message, (Hint(command=new.by("root")),))
 
 
 def _writable(unit: str) -> list[Path]:

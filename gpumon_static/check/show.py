@@ -120,8 +120,8 @@ def _word(step: str) -> str:
 def _cell(finding: Finding, *, with_words: bool) -> Text:
     sign, style = SIGNS[finding.mark]
     # The one column whose words matter more than its sign.
-    is_told = with_words and finding.step == Step.GPUS and finding.mark is Mark.OK
-    words = f" {finding.told}" if is_told else ""
+    has_words = with_words and finding.step == Step.GPUS and finding.mark is Mark.OK
+    words = f" {finding.message}" if has_words else ""
     return Text(sign, style=style).append(words, style="")
 
 
@@ -141,7 +141,7 @@ def plain_lines(report: CheckReport, *, only_trouble: bool = False, in_full: boo
     hosts = [h for h in hosts if h.host not in left_out]
     width = max([len(h.host) for h in hosts] + [len(f.step) for f in report.surroundings]) + 2
     for finding in report.surroundings:
-        yield f"{finding.step:{width}}{WORDS[finding.mark]:9}{finding.told}"
+        yield f"{finding.step:{width}}{WORDS[finding.mark]:9}{finding.message}"
         yield from _next(finding, width)
     yield ""
     for status, failed in alike.items():
@@ -161,14 +161,14 @@ def _host_lines(host: HostCheck, width: int) -> Iterator[str]:
     for finding in host.findings:
         if finding.mark is not Mark.UNTRIED:
             word = "" if finding.mark is Mark.OK else f"{WORDS[finding.mark]}: "
-            yield f"{'':{width}}{_word(finding.step):11}{word}{finding.told}"
+            yield f"{'':{width}}{_word(finding.step):11}{word}{finding.message}"
             yield from _next(finding, width + 11)
 
 
 def _in_short(host: HostCheck) -> str:
-    told = {finding.step: finding.told for finding in host.findings}
-    parts = [told[step] for step in (Step.LOGIN, Step.GPUS)]
-    parts += [f"clock {told[Step.CLOCK]}"] if told[Step.CLOCK] else []
+    messages = {finding.step: finding.message for finding in host.findings}
+    parts = [messages[step] for step in (Step.LOGIN, Step.GPUS)]
+    parts += [f"clock {messages[Step.CLOCK]}"] if messages[Step.CLOCK] else []
     return f"{host.seconds or 0:.1f} s; " + "; ".join(parts)
 
 
@@ -180,11 +180,11 @@ def _next(finding: Finding, width: int) -> Iterator[str]:
 def _summary(report: CheckReport) -> str:
     marks = Counter(host.mark for host in report.hosts)
     failed = sum(host.is_failure for host in report.hosts)
-    told = {
+    failures = {
         "with a warning": marks[Mark.WARNING],
         "failed": failed,
         "failed (not in use)": marks[Mark.FAILED] - failed,
     }
-    good = len(report.hosts) - sum(told.values())
-    parts = [f"{good} ok", *(f"{n} {words}" for words, n in told.items() if n)]
+    good = len(report.hosts) - sum(failures.values())
+    parts = [f"{good} ok", *(f"{n} {words}" for words, n in failures.items() if n)]
     return f"{count(len(report.hosts), 'host')}: {', '.join(parts)}"

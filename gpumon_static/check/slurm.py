@@ -33,21 +33,21 @@ def look_at_slurm(config: Config, clock: Clock) -> Iterator[Finding]:
 
 def _finding(config: Config, cluster: SlurmCluster, reading: HostReading) -> Finding:
     if reading.slurm is None:
-        told = f"{cluster.asked.alias}: {reading.status}: {reading.error}"
-        return Finding("slurm", Mark.FAILED, told, _next(cluster))
+        message = f"{cluster.asked.alias}: {reading.status}: {reading.error}"
+        return Finding("slurm", Mark.FAILED, message, _next(cluster))
     answer = reading.slurm
     waited = sum(one.gpus for one in answer.waiting)
-    told = (
+    message = (
         f"{cluster.asked.alias}: Slurm {answer.version or 'of an unknown version'},"
         f" {count(len(answer.nodes), 'node')} with GPUs, {count(len(answer.jobs), 'job')} on them,"
         f" {count(waited, 'GPU')} waited for"
     )
-    told += f"; {reading.note}" if reading.note else ""
+    message += f"; {reading.note}" if reading.note else ""
     if strangers := _strangers(config, cluster, answer):
         named = ", ".join(strangers[:MOST_NAMED]) + (" ..." if len(strangers) > MOST_NAMED else "")
         fix = Hint('name the node: [hosts.NAME] slurm = "..."; or Slurm hides it (PrivateData)')
-        return Finding("slurm", Mark.WARNING, f"{told}; it does not list {named}", (fix, *_next(cluster)))
-    return Finding("slurm", Mark.OK, told)
+        return Finding("slurm", Mark.WARNING, f"{message}; it does not list {named}", (fix, *_next(cluster)))
+    return Finding("slurm", Mark.OK, message)
 
 
 def _strangers(config: Config, cluster: SlurmCluster, answer: SlurmAnswer) -> list[str]:

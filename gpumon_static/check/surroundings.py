@@ -58,11 +58,11 @@ def _findings(
     yield Finding("config", mark, f"{config.path}: {too_long or _named(config, hosts, now)}")
     yield from _doubtful(config)
     if now < EARLIEST_VALID:
-        told = f"the collector's clock is at {utc_text(now)}: nothing is kept in the history"
+        message = f"the collector's clock is at {utc_text(now)}: nothing is kept in the history"
         yield Finding(
             "clock",
             Mark.FAILED,
-            told,
+            message,
             (Hint(command=Command.of("timedatectl", "set-ntp", "true").by("root")),),
         )
     if closed := closed_to_us(config):
@@ -95,8 +95,10 @@ def _doubtful(config: Config) -> Iterator[Finding]:
     if config.history.note:
         yield Finding("config", Mark.WARNING, config.history.note, (Hint("remove them from the config"),))
     if deadline > interval:
-        told = f"fetch.deadline, {deadline:g} s, is longer than site.interval, {interval} s"
-        yield Finding("config", Mark.WARNING, told, (Hint("a run may still go on when the next one starts"),))
+        message = f"fetch.deadline, {deadline:g} s, is longer than site.interval, {interval} s"
+        yield Finding(
+            "config", Mark.WARNING, message, (Hint("a run may still go on when the next one starts"),)
+        )
 
 
 def _data_and_pages(config: Config, try_render: TryRender | None) -> Iterator[Finding]:
@@ -115,8 +117,8 @@ def _data_and_pages(config: Config, try_render: TryRender | None) -> Iterator[Fi
 def _named(config: Config, hosts: Sequence[HostConfig], now: datetime) -> str:
     """4 hosts; fetch does not ask new (planned)."""
     away = [f"{h.name} ({h.state})" for h in config.hosts if not h.is_asked(now) and h not in hosts]
-    told = f"; fetch does not ask {clip(', '.join(away), MOST_LETTERS)}" if away else ""
-    return count(len(config.hosts), "host") + told
+    message = f"; fetch does not ask {clip(', '.join(away), MOST_LETTERS)}" if away else ""
+    return count(len(config.hosts), "host") + message
 
 
 def _limits(config: Config, hosts: Sequence[HostConfig]) -> Iterator[Finding]:
@@ -139,11 +141,11 @@ def _directory(name: str, directory: Path) -> Finding:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        told = f"{user} cannot write in {there}: {error.strerror}"
+        message = f"{user} cannot write in {there}: {error.strerror}"
         return Finding(
             name,
             Mark.FAILED,
-            told,
+            message,
             (Hint(command=Command.of("install", "-d", "-o", user, directory).by("root")),),
         )
     return _room(name, directory, there)
@@ -153,9 +155,9 @@ def _locks(data: Path) -> Iterator[Finding]:
     """Whether the file system keeps a second fetch out."""
     with suppress(OSError), tempfile.TemporaryFile(dir=data) as file:
         if not has_locks(file.fileno()):
-            told = f"{data}: the file system has no locks (flock); fetch.lock.held is used instead"
+            message = f"{data}: the file system has no locks (flock); fetch.lock.held is used instead"
             yield Finding(
-                "data", Mark.WARNING, told, (Hint("NFS? its lock server, or data on a local disk"),)
+                "data", Mark.WARNING, message, (Hint("NFS? its lock server, or data on a local disk"),)
             )
 
 
@@ -165,9 +167,9 @@ def _open_to_others(config: Config) -> Iterator[Finding]:
     try:
         entries = private.entries(config, private.group_id(config))
     except LookupError:
-        told = f"paths.data_group: there is no group {name!r}"
+        message = f"paths.data_group: there is no group {name!r}"
         yield Finding(
-            "data", Mark.FAILED, told, (Hint(command=Command.of("groupadd", name or "").by("root")),)
+            "data", Mark.FAILED, message, (Hint(command=Command.of("groupadd", name or "").by("root")),)
         )
         return
     except OSError:
@@ -176,11 +178,11 @@ def _open_to_others(config: Config) -> Iterator[Finding]:
     wide = [entry for entry in entries if entry.is_too_wide]
     if wide:
         names = ", ".join(dict.fromkeys(entry.part.name for entry in wide))
-        told = f"other users can read or lock {names} in {data}"
-        yield Finding("data", Mark.WARNING, told, tuple(Hint(command=fix) for fix in private.fixes(wide)))
+        message = f"other users can read or lock {names} in {data}"
+        yield Finding("data", Mark.WARNING, message, tuple(Hint(command=fix) for fix in private.fixes(wide)))
     if name and entries and not entries[0].of_group:
-        told = f"{data} does not belong to group {name}, which cannot read it"
-        yield Finding("data", Mark.WARNING, told, (Hint(command=private.group_command(config)),))
+        message = f"{data} does not belong to group {name}, which cannot read it"
+        yield Finding("data", Mark.WARNING, message, (Hint(command=private.group_command(config)),))
 
 
 def _room(name: str, directory: Path, there: Path) -> Finding:
@@ -189,8 +191,8 @@ def _room(name: str, directory: Path, there: Path) -> Finding:
     counts = os.statvfs(there)
     look_for = (Hint(command=Command.of("df", "-h", there)), Hint(command=Command.of("df", "-i", there)))
     if free_mb < FULL_MB or (counts.f_files and not counts.f_favail):
-        told = f"{directory}: the disk is full, {free} and {counts.f_favail} files are left"
-        return Finding(name, Mark.FAILED, told, look_for)
+        message = f"{directory}: the disk is full, {free} and {counts.f_favail} files are left"
+        return Finding(name, Mark.FAILED, message, look_for)
     made = "" if there == directory else ", will be created"
-    told = f"{directory}: writable by {getpass.getuser()}{made}, {free} free"
-    return Finding(name, Mark.WARNING if free_mb < NARROW_MB else Mark.OK, told)
+    message = f"{directory}: writable by {getpass.getuser()}{made}, {free} free"
+    return Finding(name, Mark.WARNING if free_mb < NARROW_MB else Mark.OK, message)

@@ -30,8 +30,8 @@ def look_at_files(config: Config) -> Iterator[Finding]:
     yield from _closed("data", data, [path for path in ours if path.name in REPLACED], Mark.WARNING)
     yield from _closed("site", site, site_files(config), Mark.WARNING)
     if owner := private.other_owner(config):
-        told = f"{data} belongs to {owner}, and this is a check by {getpass.getuser()}"
-        yield Finding("data", Mark.WARNING, told, (_check_by(owner, config),))
+        message = f"{data} belongs to {owner}, and this is a check by {getpass.getuser()}"
+        yield Finding("data", Mark.WARNING, message, (_check_by(owner, config),))
 
 
 def closed_to_us(config: Config) -> Finding | None:
@@ -52,13 +52,13 @@ def closed_to_us(config: Config) -> Finding | None:
     else:
         return None
     user, owner = getpass.getuser(), owner_of(path)
-    told = f"{user} cannot enter {path}, which belongs to {owner}"
+    message = f"{user} cannot enter {path}, which belongs to {owner}"
     give = Hint(command=Command.of("chown", "-R", f"{user}:", data).by("root"))
     # What root has made by mistake is to be given back; another user's is theirs.
     hints = (
         (give,) if owner == "root" else (_check_by(owner, config), replace(give, words=f"or is it {user}'s?"))
     )
-    return Finding("data", Mark.FAILED, told, hints)
+    return Finding("data", Mark.FAILED, message, hints)
 
 
 def _check_by(owner: str, config: Config) -> Hint:

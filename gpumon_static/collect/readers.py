@@ -16,7 +16,7 @@ from gpumon_static.collect.patience import SLACK, past_its_limits
 from gpumon_static.collect.probe import framing
 from gpumon_static.collect.slurm import answer
 from gpumon_static.collect.ssh.openssh import OpensshReader
-from gpumon_static.collect.trace import SILENT, Trace
+from gpumon_static.collect.trace import NO_TRACE, Trace
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.model import HostReading
 from gpumon_static.system.programs import Programs
@@ -71,7 +71,7 @@ class Readers:
 
     def trace(self, _host: HostConfig) -> Trace:
         """Of the steps on the way to it."""
-        return SILENT
+        return NO_TRACE
 
     def parse(self, host: HostConfig, output: bytes) -> HostReading:
         """Raises `HostError` where there is no reading in it."""

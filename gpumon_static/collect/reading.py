@@ -25,11 +25,11 @@ def parse(host: str, output: str, fetched_at: datetime, vendor: str | None = Non
         machine=machine.parse(sections),
         warning=report.warning,
         note=report.note,
-        probe_version=framing.told_version(output),
+        probe_version=framing.probe_version_of(output),
         clock_offset_s=_clock_offset(sections, fetched_at),
     )
 
 
 def _clock_offset(sections: Mapping[str, str], now: datetime) -> int | None:
-    told = whole(sections.get("clock"))
-    return None if told is None else told - round(now.timestamp())
+    clock = whole(sections.get("clock"))
+    return None if clock is None else clock - round(now.timestamp())

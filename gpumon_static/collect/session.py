@@ -18,7 +18,7 @@ from gpumon_static.collect.readers import Readers
 from gpumon_static.collect.ssh import openssh
 from gpumon_static.collect.ssh.connect import Budget
 from gpumon_static.collect.ssh.openssh import OpensshReader
-from gpumon_static.collect.trace import SILENT
+from gpumon_static.collect.trace import NO_TRACE
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.model import HostReading
 
@@ -100,13 +100,13 @@ class Session:
 
     def _output(self, script: bytes) -> bytes:
         if self._host.transport == "openssh":
-            return OpensshReader(self._readers.programs, self._control_path)(self._host, SILENT, script)
+            return OpensshReader(self._readers.programs, self._control_path)(self._host, NO_TRACE, script)
         from gpumon_static.collect.ssh.reader import run_probe
 
         assert self._transport
         seconds = self._host.connect_timeout
         budget = Budget(seconds, f"the connection is open, and no command starts within {seconds:g} s")
-        return run_probe(self._transport, self._host, budget, SILENT, script)
+        return run_probe(self._transport, self._host, budget, NO_TRACE, script)
 
     @property
     def _control_path(self) -> Path:

@@ -22,11 +22,11 @@ class Step(StrEnum):
 class Trace:
     """A trace that records nothing."""
 
-    def done(self, step: Step, told: str) -> None:
-        """`told`: what was found, in a few words."""
+    def done(self, step: Step, message: str) -> None:
+        """`message`: what was found, in a few words."""
 
     def received(self, output: bytearray) -> None:
         """Each time that more of the probe's output has come."""
 
 
-SILENT = Trace()
+NO_TRACE = Trace()

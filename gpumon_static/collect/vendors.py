@@ -1,6 +1,6 @@
 """The GPUs of a host, of all vendors. Each vendor is a folder here and an entry in bounds/vendors.py.
 
-docs/vendors.md says how to add one.
+docs/vendors.md has how to add one.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def read_gpus(sections: Mapping[str, str], expected: str | None = None) -> Vendo
             failures[name] = error
         else:
             reports.append(replace(report, gpus=tuple(_of(gpu, name) for gpu in report.gpus)))
-    told = [error for name, error in failures.items() if error.status is not READERS[name].absent]
-    serious = [error for error in told if error.status is not Status.NO_GPUS]
+    reported = [error for name, error in failures.items() if error.status is not READERS[name].absent]
+    serious = [error for error in reported if error.status is not Status.NO_GPUS]
     reports = _without_consoles(reports)
     if not reports:
-        raise told[0] if told else _nothing(failures, expected)
+        raise reported[0] if reported else _nothing(failures, expected)
     if serious and not any(_has_own_memory(report) for report in reports):
         raise serious[0]
     return _merged(reports, serious)
@@ -61,7 +61,7 @@ def _without_consoles(reports: list[VendorReport]) -> list[VendorReport]:
 
 
 def _nothing(failures: Mapping[str, HostError], expected: str | None) -> HostError:
-    """Where nothing is said about the vendor, the status is the one of release 0.1.0."""
+    """Where nothing is known of the vendor, the status is the one of release 0.1.0."""
     first = next(iter(failures.values()))
     if expected != ANY:
         return first

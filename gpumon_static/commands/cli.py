@@ -167,7 +167,7 @@ def init(
 
     Example:  gpumon-static init /srv/gpumon --print crontab > /etc/cron.d/gpumon-static
     """
-    from gpumon_static.commands.init import Wishes, crontab_line, nginx_lines, printed, write_config
+    from gpumon_static.commands.init import Answers, crontab_line, nginx_lines, printed, write_config
 
     if what:
         click.echo(printed(what, directory, config_path, run_as, server_name), nl=False)
@@ -179,7 +179,7 @@ def init(
         user = user or click.prompt("SSH user", default="", show_default=False)
         key = key or click.prompt("Private key (empty: agent, ~/.ssh)", default="", show_default=False)
         site = site or click.prompt("Directory of the page", default="site")
-    config = write_config(directory, Wishes(hosts, user, key, site, data))
+    config = write_config(directory, Answers(hosts, user, key, site, data))
     click.echo(f"wrote {config.path}\n")
     good = no_check or _checked(config.path)
     click.echo(f"\nFor `crontab -e`:\n\n{crontab_line(config)}\n\nFor nginx:\n\n{nginx_lines(config)}")
@@ -221,8 +221,8 @@ def notify_failure(config_path: Path | None, unit: str) -> None:
     from gpumon_static.notify.failure import notify_of_failure
 
     config = load_config(config_path, tolerate=True)
-    told = "" if sys.stdin.isatty() else sys.stdin.read(MOST_OF_FAILURE)
-    notify_of_failure(config, unit, told, _now())
+    output = "" if sys.stdin.isatty() else sys.stdin.read(MOST_OF_FAILURE)
+    notify_of_failure(config, unit, output, _now())
 
 
 @command

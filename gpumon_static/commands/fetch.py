@@ -89,6 +89,6 @@ def _readings_of_others(
     limit_s = stale_after_s(config.site.interval)
     kept = {name: r for name, r in others.items() if not age_of(r.fetched_at, now, limit_s).is_ahead}
     if ahead := len(others) - len(kept):
-        told = f"dropped {count(ahead, 'reading')} dated ahead of the clock"
-        say(f"load_data.csv: {told}; a whole fetch asks again")
+        message = f"dropped {count(ahead, 'reading')} dated ahead of the clock"
+        say(f"load_data.csv: {message}; a whole fetch asks again")
     return kept

@@ -139,8 +139,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--from", dest="address", metavar="URL|PATH", help="the page, its directory or gpus.json")
     add("--most", type=_number(10**9), default=3, metavar="N", help="hosts to print (3)")
     form = parser.add_mutually_exclusive_group()
-    for name, told in (("plain", "a line per host: HOST DEVICES"), ("json", "print JSON")):
-        form.add_argument(f"--{name}", dest="form", action="store_const", const=name, help=told)
+    for name, help_text in (("plain", "a line per host: HOST DEVICES"), ("json", "print JSON")):
+        form.add_argument(f"--{name}", dest="form", action="store_const", const=name, help=help_text)
     add("--old", action="store_true", help="accept stale data")
     add("--when", action="store_true", help="by when at the latest, where Slurm knows")
     add("--wait", action="store_true", help="wait until there is a place")

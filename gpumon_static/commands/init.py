@@ -21,7 +21,7 @@ EXAMPLE = "config.example.ini"
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Answers:
     """The user's answers; None leaves the key at its default, as a comment."""
 
     hosts: str
@@ -31,19 +31,19 @@ class Wishes:
     data: str | None = None
 
 
-def write_config(directory: Path, wishes: Wishes) -> Config:
+def write_config(directory: Path, answers: Answers) -> Config:
     """Write the config. Never overwrites; a config that would not load is removed."""
     path = directory / "config.ini"
     if path.exists():
         raise GpumonError(f"{path} exists already; init never overwrites")
-    missing = wishes.key_filename and not _may_exist(Path(wishes.key_filename).expanduser(), directory)
+    missing = answers.key_filename and not _may_exist(Path(answers.key_filename).expanduser(), directory)
     if missing:
-        raise ConfigError(path, [f"key_filename: {wishes.key_filename} does not exist; nothing was written"])
+        raise ConfigError(path, [f"key_filename: {answers.key_filename} does not exist; nothing was written"])
     made = not directory.exists()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(config_text(wishes))
+            file.write(config_text(answers))
     except OSError as error:
         raise GpumonError(f"cannot write {path}: {error.strerror}") from error
     try:
@@ -63,15 +63,15 @@ def _may_exist(file: Path, base: Path) -> bool:
         return True
 
 
-def config_text(wishes: Wishes) -> str:
+def config_text(answers: Answers) -> str:
     """The example config with these values, and without its example host."""
     text = resources.find(EXAMPLE).read_text(encoding="utf-8")
     text, own = text.split("# What differs for one host", 1)
     comment = "".join(f"{line}\n" if line.startswith("#") else f"# {line}\n" for line in own.splitlines())
     text += "# What differs for one host" + comment.removeprefix("# ")
-    text = _set(text, "hosts", json.dumps(split_commas(wishes.hosts), ensure_ascii=False))
+    text = _set(text, "hosts", json.dumps(split_commas(answers.hosts), ensure_ascii=False))
     for key in ("user", "key_filename", "site", "data"):
-        value = getattr(wishes, key)
+        value = getattr(answers, key)
         if value:
             text = _set(text, key, json.dumps(value, ensure_ascii=False))
     return text

@@ -69,8 +69,8 @@ class FetchReport:
             return None
         last = self._before.get(reading.host) if self._before is not None else None
         if not reading.ok:
-            told = f"{reading.host}: {reading.status}: {reading.error}"
-            return None if last == reading.status else told
+            message = f"{reading.host}: {reading.status}: {reading.error}"
+            return None if last == reading.status else message
         if last not in (None, Status.OK):
             return f"{reading.host}: ok again; it was: {last}"
         if not self._verbose:
@@ -79,8 +79,8 @@ class FetchReport:
         if reading.slurm:
             nodes, jobs = reading.slurm.nodes, reading.slurm.jobs
             seen = f"{count(len(nodes), 'node')}, {count(len(jobs), 'job')} with GPUs"
-        told = f"{reading.host}: ok, {seen} in {reading.fetch_seconds or 0:.2f} s"
-        return "; ".join(filter(None, (told, reading.warning, reading.note)))
+        message = f"{reading.host}: ok, {seen} in {reading.fetch_seconds or 0:.2f} s"
+        return "; ".join(filter(None, (message, reading.warning, reading.note)))
 
     def _print(self, line: str) -> None:
         if self._bar:

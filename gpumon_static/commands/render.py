@@ -29,7 +29,7 @@ from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.privacy import key_for
 from gpumon_static.survey.survey import build_survey
 from gpumon_static.system.files import Content, write_for_web
-from gpumon_static.system.memory import no_search_for_cycles
+from gpumon_static.system.memory import gc_paused
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Kept:
 def render(config: Config, now: datetime) -> Path:
     """Render all files, then replace them together: a failure leaves all files as they were."""
     site = config.paths.site
-    with no_search_for_cycles():
+    with gc_paused():
         readings = snapshot.read(config.csv_path)
         files = _files(config, now, _Kept.of(config, now, readings, key_for(config, config.pages)))
         made = write_for_web({site / name: content for name, content in files.items()})

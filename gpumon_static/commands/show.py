@@ -94,7 +94,7 @@ def as_json(survey: Survey, choice: Choice) -> str:
     """The form of gpus.json. A choice of GPUs leaves out the others."""
     from gpumon_static.publish.exports.gpus_json import document
 
-    told = document(chosen(survey, choice))
+    shown = document(chosen(survey, choice))
     if choice.is_of_gpus:
         kept = {
             (host.name, place.gpu.index)
@@ -102,11 +102,11 @@ def as_json(survey: Survey, choice: Choice) -> str:
             for place in host.places()
             if choice.takes(host, place)
         }
-        for host in told["hosts"]:
+        for host in shown["hosts"]:
             host["gpus"] = [gpu for gpu in host["gpus"] if (host["name"], gpu["index"]) in kept]
         listed = {job.address for job in jobs_of(chosen(survey, choice), choice)}
-        told["jobs"] = [job for job in told["jobs"] if job["address"] in listed]
-    return json.dumps(told, ensure_ascii=False, indent=2)
+        shown["jobs"] = [job for job in shown["jobs"] if job["address"] in listed]
+    return json.dumps(shown, ensure_ascii=False, indent=2)
 
 
 def chosen_readings(survey: Survey, choice: Choice) -> list[HostReading]:

@@ -76,8 +76,8 @@ def load(config_path: Path, *, need_keys: bool = False, tolerate: bool = False) 
     )
     known = {entry.name for entry in (*sections["common"].hosts, *(one.host for one in slurms))}
     own = own_settings(tables.get("hosts", {}), known, base, problems)
-    said = {k for name in ("common", "fetch") for k, v in _table(tables, name).items() if v != ""}
-    settings = HostSettings(sections["common"], sections["fetch"], own, said)
+    configured = {k for name in ("common", "fetch") for k, v in _table(tables, name).items() if v != ""}
+    settings = HostSettings(sections["common"], sections["fetch"], own, configured)
     hosts = settings.hosts(problems)
     asked = clusters(slurms, {host.name: host for host in hosts}, settings.host, problems)
     hosts = tuple(replace(host, run=host.run or sections["site"].run) for host in hosts)

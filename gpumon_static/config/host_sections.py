@@ -24,7 +24,7 @@ class HostSettings:
     fetch: FetchConfig
     own: Mapping[str, dict[str, Any]]
     """By host: what its own section sets."""
-    said: set[str]
+    configured: set[str]
     """The keys of common and fetch that the file has."""
 
     def hosts(self, problems: list[str]) -> tuple[HostConfig, ...]:
@@ -52,7 +52,7 @@ class HostSettings:
         # An empty text is none, and what stands with the host in the list comes first.
         values |= {name: values.get(name) or None for name in ("group", "note", "vendor")}
         values |= {"user": entry.user or values["user"], "port": entry.port or values["port"]}
-        return HostConfig(name=entry.name, said=frozenset(self.said | own.keys()), **values)
+        return HostConfig(name=entry.name, configured=frozenset(self.configured | own.keys()), **values)
 
 
 def _per_host(section: CommonConfig | FetchConfig) -> dict[str, Any]:

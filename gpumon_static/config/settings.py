@@ -298,7 +298,7 @@ class HostConfig:
     ssh_config: Path | None = None
     key_passphrase_command: tuple[str, ...] | None = field(default=None, repr=False)
     password_command: tuple[str, ...] | None = field(default=None, repr=False)
-    said: frozenset[str] = frozenset()
+    configured: frozenset[str] = frozenset()
     """The keys that config.ini sets for it; the others may come from ssh_config."""
     group: str | None = None
     note: str | None = None

@@ -136,8 +136,8 @@ def _window(lane: Lane, number: int) -> tuple[DemoJob, ...]:
     jobs: list[DemoJob] = []
     if lane.habit is Habit.COURSE:
         return tuple(_lessons(people, programs, lane.places, start, end, chance))
-    for crew, places in _parts(lane, people, chance):
-        jobs += _sequence(lane.habit, crew, programs, places, start, end, chance)
+    for holders, places in _parts(lane, people, chance):
+        jobs += _sequence(lane.habit, holders, programs, places, start, end, chance)
     return tuple(jobs)
 
 

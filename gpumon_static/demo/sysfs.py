@@ -1,6 +1,6 @@
 """A reading to the files that AMD's driver has in /sys and libdrm in /usr/share, by name.
 
-tests/amd_tree.py says where each fact about them comes from.
+tests/amd_tree.py has where each fact about them comes from.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ RUN_FAILED, TEST = "run-failed", "test"
 MOST_LETTERS = 2000
 
 
-def notify_of_failure(config: Config, unit: str, told: str, now: datetime) -> None:
-    """`told`: the last lines that the run printed. Sent whatever `notify.events` lists."""
-    lines = [line for line in map(one_line, told.splitlines()) if line]
+def notify_of_failure(config: Config, unit: str, output: str, now: datetime) -> None:
+    """`output`: the last lines that the run printed. Sent whatever `notify.events` lists."""
+    lines = [line for line in map(one_line, output.splitlines()) if line]
     text = clip("\n".join(lines), MOST_LETTERS) or f"See: {Command.of('journalctl', '-u', one_line(unit))}"
     _send(config, RUN_FAILED, f"{platform.node()}: {one_line(unit)} failed", text, now)
 

@@ -57,21 +57,21 @@ def _run(event: Event, config: Config, end: float, programs: Programs) -> str | 
     return run_command(document(event, config.site.title), config, seconds, programs)
 
 
-def run_command(told: dict[str, Any], config: Config, seconds: float, programs: Programs) -> str | None:
+def run_command(document: dict[str, Any], config: Config, seconds: float, programs: Programs) -> str | None:
     """Run the command with a message on its standard input. Returns what went wrong, in one line."""
-    about = f"{told['type']} of {told['host']}"
+    about = f"{document['type']} of {document['host']}"
     # A file, not a pipe: what the command leaves running, as mail does, may go on writing to it.
     with tempfile.TemporaryFile() as errors:
         try:
             done = programs.run(
                 list(config.notify.command or ()),
-                json.dumps(told, ensure_ascii=False).encode() + b"\n",
+                json.dumps(document, ensure_ascii=False).encode() + b"\n",
                 seconds=seconds,
                 spare_children=True,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 cwd=config.path.absolute().parent,
-                env=os.environ | _environment(told),
+                env=os.environ | _environment(document),
             )
             problem = f"exited with {done.exit_status}" if done.exit_status else None
         except Late:
@@ -80,13 +80,13 @@ def run_command(told: dict[str, Any], config: Config, seconds: float, programs: 
             reason = error.strerror if isinstance(error, OSError) else str(error)
             return f"the command cannot be run for {about}: {reason}"
         errors.seek(0)
-        said = one_line(errors.read(MOST_ERROR).decode("utf-8", errors="replace"))
+        printed = one_line(errors.read(MOST_ERROR).decode("utf-8", errors="replace"))
     if problem is None:
         return None
-    return f"the command {problem} for {about}" + (f": {said}" if said else "")
+    return f"the command {problem} for {about}" + (f": {printed}" if printed else "")
 
 
-def _environment(told: dict[str, Any]) -> dict[str, str]:
+def _environment(document: dict[str, Any]) -> dict[str, str]:
     """For one-line commands, such as `sh -c 'mail -s "$GPUMON_TITLE" ...'`."""
     names = ("type", "host", "title", "text")
-    return {f"GPUMON_{name.upper()}": str(told[name]).replace("\0", "") for name in names}
+    return {f"GPUMON_{name.upper()}": str(document[name]).replace("\0", "") for name in names}

@@ -64,12 +64,12 @@ def judge(
     needed = min(MOST_RUNS, max(FEWEST_RUNS, len(ahead) + 1))
     if len(row) >= needed:
         return Belief(True, drops_ahead=True)
-    told = (
+    message = (
         f"the clock is {duration(behind.total_seconds())} behind the last recorded run: this run is not"
         f" recorded; after {needed} such runs in a row it is believed ({len(row)} so far), or at once with"
         f" `{own_command('history', 'repair', '--drop-after', utc_text(now))}`"
     )
-    return Belief(False, tuple(row), told)
+    return Belief(False, tuple(row), message)
 
 
 def _row(doubted: Sequence[datetime], now: datetime, answered: bool) -> list[datetime]:

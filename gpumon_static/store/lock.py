@@ -26,7 +26,7 @@ MOST_BYTES = 200
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 """What file systems without `flock` answer."""
 WITHOUT = b"without flock\n"
-"""The content of the file where the locks are missing and that was said."""
+"""The content of the file where locks are missing and a line has reported it."""
 
 
 @contextmanager
@@ -96,12 +96,12 @@ def _locked(descriptor: int, before: bytes, now: datetime) -> bool:
 
 
 def _cannot(path: Path, error: OSError) -> GpumonError:
-    told, user, owner = f"cannot lock {path}: {error.strerror}", getpass.getuser(), owner_of(path.parent)
+    message, user, owner = f"cannot lock {path}: {error.strerror}", getpass.getuser(), owner_of(path.parent)
     if isinstance(error, PermissionError) and owner != user:
         give = Command.of("chown", "-R", f"{user}:", path.parent).by("root")
         theirs = "" if owner == "root" else f" run this as {owner}, or"
-        told += f"; {path.parent} belongs to {owner}:{theirs} {give.who}: {give}"
-    return GpumonError(told)
+        message += f"; {path.parent} belongs to {owner}:{theirs} {give.who}: {give}"
+    return GpumonError(message)
 
 
 def _describe_holder(content: bytes, now: datetime) -> str:

@@ -161,7 +161,7 @@ class _Found:
         self._same: dict[_Cells, Any] = {}
 
     def fields(self, row: _Row) -> dict[str, Any]:
-        """Most cells say what one of the rows before said: there is one value for all of them."""
+        """Most cells equal one of the rows before: they share one value."""
         found = {}
         line, cells_ = row
         for place, is_required, name, field, convert, known in self._columns:
@@ -215,8 +215,8 @@ class _Reader:
         try:
             for row in self._lines:
                 if len(row) != self._length:
-                    told = f"line {self._lines.line_num} has {len(row)} columns, not {self._length}"
-                    raise GpumonError(f"{self._path} is damaged: {told}")
+                    message = f"line {self._lines.line_num} has {len(row)} columns, not {self._length}"
+                    raise GpumonError(f"{self._path} is damaged: {message}")
                 yield self._lines.line_num, row
         except csv.Error as error:
             raise GpumonError(f"{self._path} is damaged: {error}; run `gpumon-static fetch`") from error

@@ -37,7 +37,7 @@ CALM = 6
 
 UP, DOWN = "up", "down"
 FREE = "free"
-IDLE, TOLD = "idle", "told"
+IDLE, REPORTED = "idle", "told"
 PRESENT, ABSENT = "present", "absent"
 PAUSE = timedelta(hours=1)
 """A GPU that was in use before and after a time of this length was so all the time."""
@@ -172,7 +172,7 @@ class _Observation:
         for key, watched in self._kept.idle.items():
             lasted = (self._at - watched.since).total_seconds()
             if watched.state == IDLE and lasted >= self._config.history.idle_after:
-                watched.state = TOLD
+                watched.state = REPORTED
                 long.setdefault(key.split()[0], []).append(key)
         return [self._idle_job(job, keys, idle) for job, keys in long.items()]
 
@@ -254,12 +254,12 @@ class _Observation:
     def _leave_place_to_others(self, gone: Collection[str]) -> None:
         """Remove the faults of a lost GPU, so that the one that has its number now starts without them."""
         listed = {str(gpu.index): gpu.uuid for gpu in self._reading.gpus}
-        told = {
+        reported = {
             index
             for index in gone
             if self._is_quiet(LOST, index) or self._kept.faults[f"{index} {LOST}"].state == PRESENT
         }
-        left = told & listed.keys()
+        left = reported & listed.keys()
         self._kept.faults = {k: w for k, w in self._kept.faults.items() if k.split()[0] not in left}
         broken = {key.split()[0] for key in self._kept.faults}
         here = {index: found for index, found in listed.items() if found and index not in gone}
@@ -299,14 +299,14 @@ class _Observation:
         found = []
         for index, broken in by_index.items():
             gpu = None if index in gone else gpus.get(index)
-            told = [d for d in (details.get(f"{index} {rule}") for rule in broken) if d]
+            seen = [d for d in (details.get(f"{index} {rule}") for rule in broken) if d]
             found.append(
                 EventGpu(
                     int(index) if index.isdecimal() else None,
                     gpu.name if gpu else None,
                     gpu.uuid if gpu else self._kept.faulty.get(index),
                     tuple(broken),
-                    one_line("; ".join(told), MOST_LETTERS),
+                    one_line("; ".join(seen), MOST_LETTERS),
                 )
             )
         return tuple(found)
@@ -319,10 +319,12 @@ class _Observation:
         if kept[key].state == usual and kept[key].next is None:
             del kept[key]
 
-    def _event(self, kind: str, since: datetime, *, gpus: tuple[EventGpu, ...] = (), **told: object) -> Event:
+    def _event(
+        self, kind: str, since: datetime, *, gpus: tuple[EventGpu, ...] = (), **values: object
+    ) -> Event:
         others = (replace(gpu, name=None, uuid=None, detail=None) for gpu in gpus[MOST_NAMED:])
-        told["gpus"] = (*gpus[:MOST_NAMED], *others)
-        of_job = f" {told['job']}" if told.get("job") else ""
+        values["gpus"] = (*gpus[:MOST_NAMED], *others)
+        of_job = f" {values['job']}" if values.get("job") else ""
         name = f"{kind} {self._host.name} {self._at.isoformat()}{of_job}"
         key = str(uuid.uuid5(uuid.UUID(self._feed_id), name))
-        return Event(key, kind, self._host.name, self._host.group, self._at, since, **told)  # type: ignore[arg-type]
+        return Event(key, kind, self._host.name, self._host.group, self._at, since, **values)  # type: ignore[arg-type]

@@ -86,14 +86,14 @@ def missing_gpus(host: HostConfig, reading: HostReading, ignored: Collection[str
 
 
 def host_faults(host: HostConfig, reading: HostReading, ignored: Collection[str]) -> list[HostFault]:
-    told = []
+    found = []
     if missing := missing_gpus(host, reading, ignored):
         words = f"{missing} of {count(host.gpus or 0, 'GPU')} missing"
-        told.append(HostFault(words, rules.action(MISSING)))
+        found.append(HostFault(words, rules.action(MISSING)))
     on_a_gpu = any(fault.rule in ON_ITS_GPU for gpu in reading.gpus for fault in gpu.faults)
     if reading.warning and not on_a_gpu:
-        told.append(HostFault(reading.warning, READ_THE_LOG))
-    return told
+        found.append(HostFault(reading.warning, READ_THE_LOG))
+    return found
 
 
 def usual_drivers(hosts: Sequence[SurveyedHost], ignored: Collection[str]) -> dict[str, str]:

@@ -70,8 +70,8 @@ def _fault(event: Event, with_detail: bool) -> News:
         who = "The host" if gpu.index is None else f"GPU {gpu.index}"
         for rule in gpu.rules:
             detail = f" ({gpu.detail})" if gpu.detail and with_detail and len(gpu.rules) == 1 else ""
-            told = f" {rules.explanation(rule)}".rstrip()
-            lines.append(f"{who}: {rules.word(rule)}{detail}.{told}")
+            explained = f" {rules.explanation(rule)}".rstrip()
+            lines.append(f"{who}: {rules.word(rule)}{detail}.{explained}")
     if len(lines) > MOST_LINES:
         lines[MOST_LINES:] = [f"And {len(lines) - MOST_LINES} more."]
     whole_host = all(gpu.index is None for gpu in event.gpus)

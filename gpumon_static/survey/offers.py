@@ -187,10 +187,10 @@ def against_host(
 ) -> tuple[str, ...]:
     """What speaks against a host, whatever is asked: full disks (mount, used, total), its faults."""
     full = ((mount, 100 * used / total) for mount, used, total in disks if used is not None and total)
-    told = [
+    reasons = [
         f"{mount} is {percent:.0f} % full" for mount, percent in full if 100 - percent < LEAST_DISK_PERCENT
     ]
-    return tuple(clip(plain(reason), REASON_LETTERS) for reason in (*told, *faults))
+    return tuple(clip(plain(reason), REASON_LETTERS) for reason in (*reasons, *faults))
 
 
 def load_per_cpu(load: float | None, cpus: int | None) -> float | None:

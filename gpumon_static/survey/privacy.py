@@ -1,6 +1,7 @@
 """How much a page shows about users: names, pseudonyms that stay the same, or only counts.
 
-Readings are veiled before anything is built from them, so that no later step has more than its page may show.
+The tier is applied to readings before anything is built from them: no later step has more than its page
+may show.
 What each text is:
 
     text                        names        pseudonyms                 counts
@@ -98,7 +99,7 @@ def key_for(config: Config, pages: Iterable[PageConfig]) -> bytes:
     return read_key(config.paths.data) if any(page.users == Tier.PSEUDONYMS for page in pages) else b""
 
 
-def veil(
+def apply_tier(
     readings: Sequence[HostReading], tier: Tier, key: bytes, other_names: Iterable[str] = ()
 ) -> list[HostReading]:
     """The readings as a page of this tier may show them."""
@@ -109,19 +110,19 @@ def veil(
     logins |= {gpu.allocation.user for gpu in gpus if gpu.allocation.user}
     clean = _scrubber({*logins, *other_names})
     if tier is Tier.PSEUDONYMS:
-        return [_veiled(r, lambda who: pseudonym(who, key), _with_pseudonym(key, clean)) for r in readings]
+        return [_on_tier(r, lambda who: pseudonym(who, key), _with_pseudonym(key, clean)) for r in readings]
     number = _numbers()
-    return [_only_counts(_veiled(reading, number, _counted(number))) for reading in readings]
+    return [_only_counts(_on_tier(reading, number, _counted(number))) for reading in readings]
 
 
-def veil_report(report: ClusterReport, tier: Tier) -> ClusterReport:
+def report_on_tier(report: ClusterReport, tier: Tier) -> ClusterReport:
     """How a Slurm answered, as a page of this tier may show it."""
     if tier is Tier.NAMES:
         return report
     return replace(report, error=REASONS.get(report.status), note=None)
 
 
-def _veiled(
+def _on_tier(
     reading: HostReading, called: Callable[[str], str], hide: Callable[[Process], Process]
 ) -> HostReading:
     disks = tuple(_without_path(disk, number) for number, disk in enumerate(reading.machine.disks, start=1))

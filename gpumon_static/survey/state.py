@@ -66,8 +66,8 @@ def gpu_state(gpu: Gpu, busy: BusyConfig) -> State:
     utilization = 0.0 if _is_stuck(gpu) else gpu.utilization
     if gpu.memory_shared:
         # RAM in use is mostly the host's own. A GPU that reports nothing else is unknown, not free.
-        is_told = gpu.processes_known and utilization is not None
-        state = _state(utilization, None, gpu.processes, is_told, busy)
+        is_known = gpu.processes_known and utilization is not None
+        state = _state(utilization, None, gpu.processes, is_known, busy)
         return _if_usable(_if_not_allocated(state, gpu), gpu)
     held = _holds_memory(gpu.memory_used_mib, gpu.memory_total_mib, gpu.processes, busy)
     state = _state(utilization, held, gpu.processes, gpu.processes_known, busy)

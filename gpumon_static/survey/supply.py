@@ -116,7 +116,7 @@ class SupplyRow:
 
     @property
     def reclaimable(self) -> float:
-        """The share held idle for long; all that is held idle where the lab is too large to tell."""
+        """The share held idle for long; all that is held idle where the lab is too large to know."""
         return (self.held if self.held_long is None else self.held_long) or 0
 
     @property

@@ -13,7 +13,7 @@ from gpumon_static.model.rules import marked
 from gpumon_static.model.states import State
 from gpumon_static.survey.faults import HostFault, host_faults, judged
 from gpumon_static.survey.jobs import Jobs, find_jobs
-from gpumon_static.survey.privacy import Tier, veil, veil_report
+from gpumon_static.survey.privacy import Tier, apply_tier, report_on_tier
 from gpumon_static.survey.shown_names import with_shown_names, without_command_lines
 from gpumon_static.survey.slurm.given import given_to
 from gpumon_static.survey.slurm.nodes import closed_words
@@ -93,7 +93,7 @@ class Place:
 
     @property
     def is_offered(self) -> bool:
-        """Free, nothing is known to be wrong with it, and a program can be told of it."""
+        """Free, nothing is known to be wrong with it, and selectable by a program."""
         return self.is_usable and not marked(self.gpu.faults) and self.device is not None
 
 
@@ -256,9 +256,9 @@ def build_survey(
         known = without_command_lines(known)
     if tier is Tier.NAMES:
         known = with_shown_names(known, config.users)
-    veiled = veil(known, tier, key, (*config.users, *config.users.values()))
+    on_tier = apply_tier(known, tier, key, (*config.users, *config.users.values()))
     return replace(
-        assemble(veiled, config, now, spec, tier), clusters=tuple(veil_report(c, tier) for c in clusters)
+        assemble(on_tier, config, now, spec, tier), clusters=tuple(report_on_tier(c, tier) for c in clusters)
     )
 
 

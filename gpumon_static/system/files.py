@@ -102,7 +102,7 @@ def _write(files: Mapping[Path, Content], *, private: bool, with_packed: bool) -
     digests: dict[Path, str] = {}
 
     def stage(path: Path, chunks: Iterable[bytes]) -> None:
-        with _told(path):
+        with _as_gpumon_error(path):
             digests[path] = _stage(staged[path], path, chunks, private)
 
     try:
@@ -122,7 +122,7 @@ def _write(files: Mapping[Path, Content], *, private: bool, with_packed: bool) -
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
     for directory in {path.parent for path in files}:
-        with _told(directory):
+        with _as_gpumon_error(directory):
             sync_directory(directory)
     for path in staged:
         _clear_leftovers(path)
@@ -207,7 +207,7 @@ def give_to_owner_of_directory(handle: int, path: Path) -> None:
 
 
 @contextmanager
-def _told(path: Path, more: str = "") -> Iterator[None]:
+def _as_gpumon_error(path: Path, more: str = "") -> Iterator[None]:
     """Turn an OSError into the line that the user reads, with the path in it."""
     try:
         yield
@@ -258,7 +258,7 @@ def _put_in_place(staged: Mapping[Path, Path]) -> None:
     try:
         for path, temporary in staged.items():
             more = f"; {len(done)} of {len(staged)} files were replaced before it" if done else ""
-            with _told(path, more):
+            with _as_gpumon_error(path, more):
                 temporary.replace(path)
             done.append(path)
     except BaseException:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_search_for_cycles() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """All objects stay to the end, and to look for some that can go takes up to a third of the time."""
     was_on = gc.isenabled()
     gc.disable()

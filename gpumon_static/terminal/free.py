@@ -102,7 +102,7 @@ def wait(
 ) -> list[Offer]:
     """Look again as often as the page does, and a little later, so that not all ask at once."""
     end = tick() + timeout if timeout else None
-    failures, told, pause, expected = 0, "", USUAL_PAUSE, ""
+    failures, printed, pause, expected = 0, "", USUAL_PAUSE, ""
     while True:
         try:
             found, document = find(source, wanted, clock(), use_old=False)
@@ -116,9 +116,9 @@ def wait(
             expected = estimate
         except Unavailable as error:
             failures, problem = failures + 1, str(error)
-        if problem and problem != told:
+        if problem and problem != printed:
             say(f"{problem}; still waiting")
-        told = problem
+        printed = problem
         seconds = min(LONGEST_PAUSE, pause * 2.0 ** min(failures, 10)) if failures else pause
         seconds *= random.uniform(1.0, 1.25)  # noqa: S311
         left = end - tick() if end is not None else seconds
@@ -141,10 +141,10 @@ def no_place(
 
     `asks_when`: why it is not known, too.
     """
-    told = _estimate(document, wanted, now)
-    if asks_when and not told:
-        told = NO_END if document.get("slurm") else NO_SLURM
-    reasons = filter(None, (f"no host has {wanted} now", _no_such_model(document, wanted), told))
+    estimate = _estimate(document, wanted, now)
+    if asks_when and not estimate:
+        estimate = NO_END if document.get("slurm") else NO_SLURM
+    reasons = filter(None, (f"no host has {wanted} now", _no_such_model(document, wanted), estimate))
     return GpumonError("; ".join(reasons))
 
 
@@ -156,7 +156,7 @@ def _estimate(document: dict[str, Any], wanted: Wanted, now: datetime) -> str:
 
 def lines(found: Sequence[Offer]) -> list[str]:
     """Text for users: the host and why, then the line to paste."""
-    told = []
+    lines = []
     for offer in found:
         models = "several models" if offer.is_mixed else offer.places[0].model
         least = _least(offer)
@@ -165,14 +165,14 @@ def lines(found: Sequence[Offer]) -> list[str]:
         parts = [f"{offer.fitting} of {offer.total} free", models, memory]
         if offer.load_per_cpu is not None:
             parts.append(f"load {100 * offer.load_per_cpu:.0f} %")
-        told.append(f"{offer.host}  GPU {indexes}  ({', '.join(parts)})")
-        told += [f"    note: {offer.note}"] if offer.note else []
-        told += [f"    ! {reason}" for reason in offer.tight]
+        lines.append(f"{offer.host}  GPU {indexes}  ({', '.join(parts)})")
+        lines += [f"    note: {offer.note}"] if offer.note else []
+        lines += [f"    ! {reason}" for reason in offer.tight]
         if offer.slurm:
-            told += [f"    srun {offer.slurm} --pty bash", f"    #SBATCH {offer.slurm}", ""]
+            lines += [f"    srun {offer.slurm} --pty bash", f"    #SBATCH {offer.slurm}", ""]
         else:
-            told += [f"    {offer.command}", ""]
-    return told[:-1]
+            lines += [f"    {offer.command}", ""]
+    return lines[:-1]
 
 
 def when_lines(found: Sequence[Estimate], now: datetime) -> list[str]:

@@ -85,8 +85,8 @@ def host_rows(
         rows += place_rows(place, name if look.every_node or not rows else "", look, survey.made_at)
     if rows and look.seen and host.reading:
         age = survey.age(host.reading.fetched_at)
-        told = f"{duration(-age.seconds)} ahead" if age.is_ahead else duration(age.seconds)
-        rows[0] = rows[0] | {"seen": Cell(told)}
+        shown = f"{duration(-age.seconds)} ahead" if age.is_ahead else duration(age.seconds)
+        rows[0] = rows[0] | {"seen": Cell(shown)}
     return rows
 
 
@@ -95,8 +95,8 @@ def _node_row(host: SurveyedHost, name: str, look: Look) -> Row:
     row = {"node": Cell(name, "bold"), "gpu": Cell("all", "bold"), **_total_cells(sums, look)}
     free = f"{sums.free} of {sums.gpus} free"
     cut = f"{sums.slices_free} of {sums.slices} slices" if sums.slices else ""
-    told = [*filter(None, (host.slurm_words,)), *host.faults]
-    fault = f"! {plain(told[0])}" if told else ""
+    shown = [*filter(None, (host.slurm_words,)), *host.faults]
+    fault = f"! {plain(shown[0])}" if shown else ""
     style = FAULT if fault else "bold green" if sums.free else "bold"
     if look.processes:
         return row | {"who": Cell(free, style), "process": Cell(fault or cut, style)}
@@ -127,8 +127,8 @@ def place_rows(place: Place, name: str, look: Look, now: datetime) -> Iterator[R
         listed.append({"who": Cell(_nobody(place, look), style)})
     if fault:
         where = next((n for n, cells in enumerate(listed) if "process" not in cells), None)
-        told: Row = {"process": Cell(fault, FAULT)}
-        listed = [*listed, told] if where is None else [cells | told for cells in listed]
+        shown: Row = {"process": Cell(fault, FAULT)}
+        listed = [*listed, shown] if where is None else [cells | shown for cells in listed]
     for number, cells in enumerate(listed):
         again = {"node": Cell(name), "gpu": row["gpu"]} if look.every_node else {}
         yield (row if number == 0 else again) | cells
@@ -179,11 +179,11 @@ def _who(place: Place, look: Look, fault: str, style: str, now: datetime) -> Cel
         name = owner(process).name
         longest[name] = max(longest.get(name) or 0, process.elapsed_s or 0) or None
     named = {name: plain(name) + ("*" if name == me else "") for name in longest}
-    told = [named[name] + (f" {duration(time)}" if time else "") for name, time in longest.items()]
-    words = ", ".join(told) + (_ends(place) if told else "") or _nobody(place, look)
+    shown = [named[name] + (f" {duration(time)}" if time else "") for name, time in longest.items()]
+    words = ", ".join(shown) + (_ends(place) if shown else "") or _nobody(place, look)
     style = OWN if me in longest else FAULT if fault else style
     at = _ends_at(place)
-    # Where there is no room for both, the end says more than how long it has run.
+    # Where there is no room for both, the end is worth more than how long it has run.
     who = ", ".join(named.values()) or State.ALLOCATED.word
     short = f"{who} until {clock_time(at, now)}" if at and not fault else ""
     return Cell(f"{words}  {fault}".rstrip(), style, short)

@@ -179,13 +179,13 @@ def totals(hosts: Sequence[SurveyedHost], look: Look, *, short: bool = False) ->
     if sums.total_mib:
         used, whole = memory(sums.used_mib, look.unit), memory(sums.total_mib, look.unit)
         part = percent(percent_of(sums.used_mib, sums.total_mib))
-        told = f"memory {part}" if short else f"memory {used} / {whole} {unit} ({part})"
-        parts.append(LinePart(told, "bold", 5))
+        words = f"memory {part}" if short else f"memory {used} / {whole} {unit} ({part})"
+        parts.append(LinePart(words, "bold", 5))
     parts.append(LinePart(f"utilization {percent(sums.utilization)}", "bold", 4))
     asked = [host for host in hosts if not host.state]
     failed = sum(not host.ok for host in asked)
-    told = f"{failed} of {count(len(asked), 'host')} failed" if failed else count(len(asked), "host")
-    return [*parts, LinePart(told, "bold", 1 if failed else 6)]
+    words = f"{failed} of {count(len(asked), 'host')} failed" if failed else count(len(asked), "host")
+    return [*parts, LinePart(words, "bold", 1 if failed else 6)]
 
 
 def _user_line(hosts: Sequence[SurveyedHost], user: str, look: Look) -> Text:

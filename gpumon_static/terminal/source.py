@@ -128,8 +128,8 @@ def _split(address: str) -> tuple[str, str | None]:
     place = parts.netloc.rpartition("@")[2]
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     login = login or _from_netrc(parts.hostname)
-    told = f"Basic {base64.b64encode(':'.join(login).encode()).decode()}" if login else None
-    return urlunsplit((parts.scheme, place, path, parts.query, "")), told
+    authorization = f"Basic {base64.b64encode(':'.join(login).encode()).decode()}" if login else None
+    return urlunsplit((parts.scheme, place, path, parts.query, "")), authorization
 
 
 def _from_netrc(host: str) -> tuple[str, str] | None:

@@ -22,7 +22,7 @@ from gpumon_static.times import Clock
 LONGEST_PAUSE = 60.0
 SLURM_EVERY = 30.0
 """Seconds between two questions to a Slurm: its controller has all of the cluster to answer for."""
-FAREWELL = 1.0
+CLOSING_S = 1.0
 """Seconds in which the threads may close what they have open."""
 
 
@@ -58,7 +58,7 @@ class Watch:
         self._going.set()
         for used in (self._shared, *self._made_anew.values()):
             used.__exit__(None, None, None)
-        end = time.monotonic() + FAREWELL
+        end = time.monotonic() + CLOSING_S
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, end - time.monotonic()))

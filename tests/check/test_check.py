@@ -170,7 +170,7 @@ def test_a_directory_that_even_root_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[common]\nhosts = 'localhost'\n[paths]\nsite = '/proc/site'\n")
     *_, site = surroundings.look(load(tmp_path / "config.ini"), [], now=NOW)
     assert (site.step, site.mark) == ("site", Mark.FAILED)
-    assert re.match(r"\S+ cannot write in /proc: ", site.told)
+    assert re.match(r"\S+ cannot write in /proc: ", site.message)
     assert re.fullmatch(r"as root:  install -d -o \S+ /proc/site", str(site.next[0]))
 
 
@@ -198,14 +198,14 @@ def test_the_clock(seconds: int, mark: Mark, told: str) -> None:
     record.received(bytearray(b"@@gpumon x clock\n"))
     clock = {"clock": f"{int(NOW.timestamp()) + seconds}\n"}
     examining._look_at_clock(host_config("n"), clock, record)
-    assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].told) == (mark, told)
+    assert (record.findings[Step.CLOCK].mark, record.findings[Step.CLOCK].message) == (mark, told)
     assert bool(record.findings[Step.CLOCK].next) == (mark is Mark.WARNING)
 
 
 def test_fewer_gpus_than_expected_are_a_warning() -> None:
     record = Record(lambda: NOW)
     examining._look_at_gpus(host_config("n", gpus=8), reading("n", [gpu()]), record)
-    assert record.findings[Step.GPUS].told == "driver 550.90.07, 1 GPU; config.ini expects 8"
+    assert record.findings[Step.GPUS].message == "driver 550.90.07, 1 GPU; config.ini expects 8"
     assert record.findings[Step.GPUS].mark is Mark.WARNING
 
 

@@ -63,7 +63,7 @@ surroundings.look(config, [], now=now)  # everything is imported while this is a
 os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})
 os.environ.update(LOGNAME="nobody", HOME="/nonexistent")
 for f in surroundings.look(config, [], now=now):
-    print(f.step, f.mark, f.told, *f.next, sep="|")
+    print(f.step, f.mark, f.message, *f.next, sep="|")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -157,7 +157,7 @@ def test_a_template_that_does_not_render_is_found_before_cron_meets_it(folder: P
         (folder / "own" / name).write_text(text)
         (pages,) = found(folder, "pages", with_pages=True)
         assert pages.mark is Mark.FAILED
-        assert name in pages.told
+        assert name in pages.message
         (folder / "own" / name).unlink()
     assert not (folder / "site").exists()
     assert not (folder / "data").exists()
@@ -168,7 +168,7 @@ def test_a_page_that_would_replace_a_strangers_is_named(folder: Path) -> None:
     (folder / "site/index.html").write_text("<h1>Institute of Ducks</h1>")
     (pages,) = found(folder, "pages", with_pages=True)
     assert pages.mark is Mark.WARNING
-    assert pages.told.startswith(f"{folder}/site/index.html is not a page of gpumon-static")
+    assert pages.message.startswith(f"{folder}/site/index.html is not a page of gpumon-static")
     (folder / "site/index.html").unlink()
     config = load(folder / "config.ini")
     snapshot.write(config.csv_path, [reading("127.0.0.1", [gpu()])])
@@ -186,7 +186,7 @@ def test_a_template_that_nothing_includes_any_more_is_named(folder: Path) -> Non
     (folder / "mine/partials/card.html.j2").write_text("{% macro gpu_card(card) %}{% endmacro %}")
     warning, rendered = found(folder, "pages", with_pages=True)
     assert (warning.mark, rendered.mark) == (Mark.WARNING, Mark.OK)
-    assert warning.told == f"{folder}/mine/partials/card.html.j2 has no effect any more"
+    assert warning.message == f"{folder}/mine/partials/card.html.j2 has no effect any more"
 
 
 def test_room_for_what_retention_will_need(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def test_room_for_what_retention_will_need(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 100_000_000}))
     (history,) = found(folder, "history")
     # Two GPUs: 2 x 36600 x 1,400 bytes.
-    assert history.told == "the history will need about 102 MB for 2 GPUs; 100 MB are free"
+    assert history.message == "the history will need about 102 MB for 2 GPUs; 100 MB are free"
     set_up(folder, "[history]\nenabled = false\nkeep = 36600\n")
     assert found(folder, "history") == []
 
@@ -207,7 +207,7 @@ def test_keys_that_have_lost_their_meaning_are_accepted_and_named(folder: Path) 
     """By `check` at any time, and by the first fetch that makes a history."""
     set_up(folder, "[history]\nkeep_raw = 7\nkeep_days = 1826\n")
     note = "[history] keep_raw, keep_days: without effect since 0.2; every run is kept for 400 days (keep)"
-    assert [finding.told for finding in found(folder, "config")][1:] == [note]
+    assert [finding.message for finding in found(folder, "config")][1:] == [note]
     lines: list[str] = []
     for _ in range(2):
         fetch(load(folder / "config.ini"), clock=lambda: NOW, say=lines.append)
@@ -223,7 +223,7 @@ def test_more_hosts_at_once_than_files_may_be_open(folder: Path, monkeypatch: py
     assert found(folder, "engine") == []
     limits[resource.RLIMIT_NOFILE] = 140
     (engine,) = found(folder, "engine")
-    assert engine.told == "the limit of open files is 140 (ulimit -n): 40 at a time are asked"
+    assert engine.message == "the limit of open files is 140 (ulimit -n): 40 at a time are asked"
     limits[resource.RLIMIT_NOFILE] = 256
     limits[resource.RLIMIT_AS] = 300 << 20
     (engine,) = found(folder, "engine")

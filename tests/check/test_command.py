@@ -137,9 +137,9 @@ def test_only_our_command_follows_the_word_then_in_an_error(text: str) -> None:
 def test_what_a_program_prints_reaches_no_terminal_as_it_is(text: str) -> None:
     """ssh's stderr is the host's as well."""
     finding = Finding("login", Mark.OK, f"by {text}")
-    assert finding.told.isprintable()
+    assert finding.message.isprintable()
     trace = Finding("login", Mark.OK, "by \x1b]52;c;ZXZpbA==\x07\u202e")
-    assert "\x1b" not in trace.told
+    assert "\x1b" not in trace.message
 
 
 CHANGED = """\
@@ -170,7 +170,7 @@ def test_no_line_of_ssh_becomes_a_command(text: str) -> None:
     )
     assert str(error.fix).endswith(" -- n true")
     assert EVIL not in str(error.fix)
-    assert "to ssh-ed25519 SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU:" in error.told
+    assert "to ssh-ed25519 SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU:" in error.message
 
 
 @pytest.mark.parametrize("more", ["proxyjump bastion\n", "proxycommand nc %h %p\n"])

@@ -99,6 +99,10 @@ MADE = {
     ("commands/cli.py", "init"): TRIED,
     ("demo/run.py", ...): ELSEWHERE + "test_demo.py",
     ("notify/failure.py", "journalctl -u"): NO_SYSTEMD,
+    (
+        "publish/page/tabs/health.py",
+        "gpumon-static check",
+    ): "the shell of the account; tests/docs/test_docs_commands.py starts it",
     ("system/resources.py", ""): PART,
     ("store/clock.py", "history repair --drop-after"): ELSEWHERE + "tests/history: repair",
     ("store/lock.py", "chown -R"): TRIED,

@@ -431,7 +431,7 @@ def test_a_host_without_a_posix_shell_says_so(text: str) -> None:
     with pytest.raises(HostError) as error:
         framing.sections(text)
     assert error.value.status is Status.NO_SHELL
-    assert error.value.told.startswith("it answers, but has no POSIX shell")
+    assert error.value.message.startswith("it answers, but has no POSIX shell")
 
 
 @pytest.mark.usefixtures("home")

@@ -20,7 +20,7 @@ from gpumon_static.collect.slurm.jobs import JobLines
 from gpumon_static.collect.slurm.nodes import parse_node
 from gpumon_static.collect.slurm.values import NodeLists
 from gpumon_static.collect.ssh import openssh
-from gpumon_static.collect.trace import SILENT, Trace
+from gpumon_static.collect.trace import NO_TRACE, Trace
 from gpumon_static.errors import HostError
 from gpumon_static.model import Status
 from tests.builders import host_config
@@ -122,7 +122,7 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     ),
     "a name": (smi.own_name, (r"C:\Program Files\a.exe --x", "/usr/bin/python3 train.py")),
     "ssh -v": (
-        lambda text: openssh._tell(text, SILENT),
+        lambda text: openssh._trace_output(text, NO_TRACE),
         (
             "debug1: Connecting to node9 [10.0.0.9] port 22.\n",
             "debug1: Server host key: ssh-ed25519 SHA256:x\n",

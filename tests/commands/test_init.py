@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpumon_static.commands.init import Wishes, config_text, crontab_line, nginx_lines
+from gpumon_static.commands.init import Answers, config_text, crontab_line, nginx_lines
 from gpumon_static.config import file as config_file
 from gpumon_static.config import settings
 from tests.command import PROGRAM, gpumon
@@ -21,13 +21,13 @@ from tests.sshd import GpuHosts
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def load(tmp_path: Path, wishes: Wishes) -> settings.Config:
-    (tmp_path / "config.ini").write_text(config_text(wishes))
+def load(tmp_path: Path, answers: Answers) -> settings.Config:
+    (tmp_path / "config.ini").write_text(config_text(answers))
     return config_file.load(tmp_path / "config.ini")
 
 
 def test_the_config_has_what_was_asked_for_and_every_other_key_explained(tmp_path: Path) -> None:
-    loaded = load(tmp_path, Wishes("gpu[1-2], node9:2222", user="ada", key_filename="~/k", site="/srv/www"))
+    loaded = load(tmp_path, Answers("gpu[1-2], node9:2222", user="ada", key_filename="~/k", site="/srv/www"))
     assert [(h.name, h.port, h.user) for h in loaded.hosts] == [
         ("gpu1", None, "ada"),
         ("gpu2", None, "ada"),
@@ -42,22 +42,22 @@ def test_the_config_has_what_was_asked_for_and_every_other_key_explained(tmp_pat
 
 
 def test_what_was_not_asked_for_keeps_its_default(tmp_path: Path) -> None:
-    loaded = load(tmp_path, Wishes("a"))
+    loaded = load(tmp_path, Answers("a"))
     bare = tmp_path / "bare.ini"
     bare.write_text("[common]\nhosts = 'a'\n")
     plain = config_file.load(bare)
     assert (loaded.fetch, loaded.site, loaded.busy) == (plain.fetch, plain.site, plain.busy)
-    assert [replace(h, said=frozenset()) for h in loaded.hosts] == [
-        replace(h, said=frozenset()) for h in plain.hosts
+    assert [replace(h, configured=frozenset()) for h in loaded.hosts] == [
+        replace(h, configured=frozenset()) for h in plain.hosts
     ]
     left_open = {"user", "port", "key_filename", "connect_timeout", "known_hosts", "ssh_config"}
-    assert not loaded.hosts[0].said & left_open, "those are left to ~/.ssh/config"
+    assert not loaded.hosts[0].configured & left_open, "those are left to ~/.ssh/config"
 
 
 def test_odd_paths_come_through_cron_and_nginx(tmp_path: Path) -> None:
     directory = tmp_path / "50% of it's"
     directory.mkdir()
-    loaded = load(directory, Wishes("a", site='/srv/"www"'))
+    loaded = load(directory, Answers("a", site='/srv/"www"'))
     line = crontab_line(loaded)
     assert line.startswith("*/5 * * * * ")
     assert "%" not in line.replace(r"\%", "")

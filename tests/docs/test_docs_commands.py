@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
+from tests.places import ROOT
+
+DOCS = ROOT / "docs"
 HOW = "how-commands-are-written"
 COMMANDS = "fetch|render|check|show|top|free|wait|history|report|init|probe|notify"
 LINE = re.compile(rf"^(?:    |\$ )?gpumon-static (?:{COMMANDS})", re.MULTILINE)

@@ -39,7 +39,7 @@ def _run_all(kinds: list[str], seed: int, share: float) -> list[Failure]:
     for failure in failures[:20]:
         KEPT.mkdir(exist_ok=True)
         (KEPT / f"{failure.kind}-{seed}-{failure.case}").write_bytes(failure.content)
-        print(f"{failure.kind} {failure.case}: {failure.told}")
+        print(f"{failure.kind} {failure.case}: {failure.message}")
     return failures
 
 

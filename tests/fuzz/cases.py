@@ -56,7 +56,7 @@ class Failure:
     kind: str
     case: str
     """A number, or the name of a file of the corpus."""
-    told: str
+    message: str
     content: bytes
 
 

@@ -20,14 +20,14 @@ CORPUS = [(kind, name) for kind in KINDS.values() for name in kind.corpus()]
 @pytest.mark.parametrize(("kind", "name"), CORPUS, ids=[f"{kind.name}-{name}" for kind, name in CORPUS])
 def test_what_was_found_once_stays_fixed(tmp_path: Path, kind: Kind, name: str) -> None:
     failure = tried(kind, name, kind.corpus()[name], tmp_path)
-    assert failure is None, failure.told
+    assert failure is None, failure.message
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_comes_in_something_sound_comes_out(tmp_path: Path, kind: str) -> None:
     cases = ((n, KINDS[kind].case(SEED, n)) for n in range(KINDS[kind].share))
     failures = [tried(KINDS[kind], str(n), content, tmp_path) for n, content in cases]
-    assert [(f.case, f.told) for f in failures if f] == []
+    assert [(f.case, f.message) for f in failures if f] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -177,6 +177,8 @@ def test_no_export_tells_more_than_the_page(tier: str) -> None:
         "free.txt",
         "feed.xml",
         "load_data.csv",
+        "badge.svg",
+        "badge-a100-80g.svg",
     }
     for name, content in written.items():
         assert "alice" not in content, name
@@ -350,6 +352,8 @@ def test_render_writes_them_beside_the_page(tmp_path: Path) -> None:
     assert gpumon("render", cwd=site(tmp_path)).returncode == 0
     written = {path.name for path in (tmp_path / "site").iterdir() if path.suffix != ".gz"}
     assert written == {
+        "badge.svg",
+        "badge-a100-80g.svg",
         "index.html",
         "gpus.json",
         "gpus.schema.json",

@@ -555,10 +555,10 @@ def test_users_have_what_slurm_gave_them_and_how_much_of_it_they_use() -> None:
         "user5": (1, None),
         "Total": (5, (4, "in 3 jobs", 1, "24 %")),
     }
-    veiled = people_of("pseudonyms", *lab)
-    found = {value for key, value in veiled.items() if key != "Total"}
+    on_tier = people_of("pseudonyms", *lab)
+    found = {value for key, value in on_tier.items() if key != "Total"}
     assert found == {(1, None), (1, (1, "", 0, "0 %")), (3, (3, "", 1, "32 %"))}
-    assert not {"user3", "user4"} & veiled.keys()
+    assert not {"user3", "user4"} & on_tier.keys()
 
 
 def test_an_end_on_another_day_has_its_day_also_without_javascript() -> None:
@@ -605,8 +605,8 @@ def test_the_panels_of_a_user_and_a_job_have_what_slurm_knows(open_page: OpenPag
     told = " ".join(panel.inner_text().split())
     assert "Unused 2 of 3 allocated: n1: 1, n2: 0" in told
     assert "Partition gpu-long Account acct-7" in told
-    veiled = build_page(lab, config("n1", "n2"), NOW, PageConfig("x.html", users="pseudonyms"), b"k")
-    assert not [name for name in more.values() if name in render_page(veiled)]
+    on_tier = build_page(lab, config("n1", "n2"), NOW, PageConfig("x.html", users="pseudonyms"), b"k")
+    assert not [name for name in more.values() if name in render_page(on_tier)]
     ends = panel.locator("dt", has_text="Ends by").locator("xpath=../dd/time")
     assert datetime.fromisoformat(str(ends.get_attribute("datetime"))) == NOW + timedelta(hours=1)
 

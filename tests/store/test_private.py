@@ -172,7 +172,7 @@ def test_what_is_not_ours_is_left_alone_and_check_names_the_command(folder: Path
     make_private(load(folder / "config.ini"), said.append)
     assert said == []
     found = finding(folder)
-    assert found.told == f"other users can read or lock data, load_data.csv in {data}"
+    assert found.message == f"other users can read or lock data, load_data.csv in {data}"
     commands = [f"chmod 700 {data}", f"chmod 600 {data}/load_data.csv"]
     assert list(map(str, found.next)) == [f"as root:  {command}" for command in commands]
     for command in commands:
@@ -183,7 +183,7 @@ def test_what_is_not_ours_is_left_alone_and_check_names_the_command(folder: Path
 def findings(folder: Path) -> list[Finding]:
     config = load(folder / "config.ini")
     found = [f for f in surroundings.look(config, config.hosts, now=NOW) if f.step == "data"]
-    return [f for f in found if "and this is a check by root" not in f.told]
+    return [f for f in found if "and this is a check by root" not in f.message]
 
 
 def finding(folder: Path) -> Finding:

@@ -190,14 +190,14 @@ def test_check_says_which_hosts_it_does_not_ask(tmp_path: Path) -> None:
         (choose(loaded.hosts, "good"), "new (planned), old (retired)"),
         (choose(loaded.hosts, "good,old"), "new (planned)"),
     ):
-        told = surroundings.look(loaded, hosts, now=NOW)[0].told
+        told = surroundings.look(loaded, hosts, now=NOW)[0].message
         assert told == f"{tmp_path}/config.ini: 4 hosts; fetch does not ask {away}"
 
 
 def test_check_does_not_ask_about_a_state_that_is_over(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(CONFIG.replace('"planned"', '"planned"\nuntil = 2020-01-01'))
     loaded = load(tmp_path / "config.ini")
-    told = surroundings.look(loaded, choose(loaded.hosts, "good"), now=NOW)[0].told
+    told = surroundings.look(loaded, choose(loaded.hosts, "good"), now=NOW)[0].message
     assert told.endswith("4 hosts; fetch does not ask old (retired)")
 
 

@@ -17,7 +17,7 @@ from gpumon_static.model import GONE, HostReading
 from gpumon_static.publish.page.html import render_page
 from gpumon_static.publish.page.view import build_page
 from gpumon_static.store.pseudonyms import KEY_FILE, pseudonym, read_key
-from gpumon_static.survey.privacy import Tier, veil
+from gpumon_static.survey.privacy import Tier, apply_tier
 from gpumon_static.survey.state import gpu_state
 from tests.builders import NOW, busy_gpu, config, failed, gpu, host_config, process, reading, slices
 
@@ -58,8 +58,8 @@ LAB = [
 @pytest.mark.parametrize("tier", [Tier.PSEUDONYMS, Tier.COUNTS])
 def test_serial_numbers_are_on_pages_with_names_only(tier: Tier) -> None:
     lab = [reading("a", [gpu(serial="1650000000001")])]
-    assert veil(lab, Tier.NAMES, KEY)[0].gpus[0].serial == "1650000000001"
-    assert veil(lab, tier, KEY)[0].gpus[0].serial is None
+    assert apply_tier(lab, Tier.NAMES, KEY)[0].gpus[0].serial == "1650000000001"
+    assert apply_tier(lab, tier, KEY)[0].gpus[0].serial is None
 
 
 def html_of(tier: str, readings: list[HostReading] = LAB) -> str:
@@ -105,12 +105,12 @@ def test_a_page_with_pseudonyms_has_no_name_but_can_be_told_apart() -> None:
 
 
 def test_counting_tells_people_apart_and_knows_them_again() -> None:
-    [veiled] = veil(
+    [on_tier] = apply_tier(
         [reading("a", [busy_gpu(0), busy_gpu(1, processes=(process(), process(2, user="bob")))])],
         Tier.COUNTS,
         b"",
     )
-    assert [[p.user for p in g.processes] for g in veiled.gpus] == [["1"], ["1", "2"]]
+    assert [[p.user for p in g.processes] for g in on_tier.gpus] == [["1"], ["1", "2"]]
 
 
 def test_counting_changes_no_state() -> None:
@@ -124,11 +124,11 @@ def test_counting_changes_no_state() -> None:
         busy_gpu(4, utilization=100.0, utilization_sticks=True, processes=(process(compute_units=9),)),
         gpu(5, memory_used_mib=4000.0, processes=(process(memory_mib=90.0, state=GONE),)),
     ]
-    [veiled] = veil([reading("a", cards)], Tier.COUNTS, b"")
-    before, after = ([gpu_state(one, BusyConfig()) for one in some] for some in (cards, veiled.gpus))
+    [on_tier] = apply_tier([reading("a", cards)], Tier.COUNTS, b"")
+    before, after = ([gpu_state(one, BusyConfig()) for one in some] for some in (cards, on_tier.gpus))
     assert after == before
-    assert [round(sum(p.memory_mib or 0 for p in one.processes)) for one in veiled.gpus[:2]] == [384, 384]
-    assert {p.state for p in veiled.gpus[5].processes} == {GONE}
+    assert [round(sum(p.memory_mib or 0 for p in one.processes)) for one in on_tier.gpus[:2]] == [384, 384]
+    assert {p.state for p in on_tier.gpus[5].processes} == {GONE}
 
 
 def test_a_pseudonym_stays_with_the_key_and_changes_with_another() -> None:

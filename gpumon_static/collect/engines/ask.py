@@ -67,5 +67,5 @@ def _needs_dask() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        told = 'engine = "dask" needs Dask: pip install "gpumon-static[dask]"'
-        raise GpumonError(told) from error
+        message = 'engine = "dask" needs Dask: pip install "gpumon-static[dask]"'
+        raise GpumonError(message) from error

@@ -21,7 +21,7 @@ from gpumon_static.text import Say, one_line
 PACKAGE = "gpumon-static"
 CONNECT_S = 10.0
 ANSWER_S = 10.0
-"""For what the scheduler or a worker says about itself."""
+"""For what the scheduler or a worker reports about itself."""
 PROMPT_S = 1.0
 CLOSE_S = 0.5
 
@@ -88,8 +88,8 @@ async def connected(config: FetchConfig) -> AsyncIterator[Client]:
         )
     except (OSError, ImportError, RuntimeError, TypeError, ValueError) as error:
         # The others: what Dask raises where it has no certificate, or its configuration forbids the address.
-        told = one_line(str(error)) or type(error).__name__
-        raise GpumonError(f"cannot reach the Dask scheduler {config.scheduler}: {told}") from error
+        message = one_line(str(error)) or type(error).__name__
+        raise GpumonError(f"cannot reach the Dask scheduler {config.scheduler}: {message}") from error
     try:
         await _check_scheduler(client, config)
         yield client
@@ -99,7 +99,7 @@ async def connected(config: FetchConfig) -> AsyncIterator[Client]:
 
 
 def _silence_dask() -> None:
-    """What is worth a line is said by us."""
+    """What is worth a line is printed by us."""
     warnings.filterwarnings("ignore", module="distributed")
     for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -117,7 +117,7 @@ def _security(config: FetchConfig) -> Security:
 
 async def _check_scheduler(client: Client, config: FetchConfig) -> None:
     """It unpickles what it passes on, and so needs our code."""
-    told = f"the Dask scheduler {config.scheduler}"
+    scheduler = f"the Dask scheduler {config.scheduler}"
     try:
         found = await asyncio.wait_for(
             client.run_on_scheduler(importlib.metadata.version, PACKAGE), min(ANSWER_S, config.deadline / 4)
@@ -125,18 +125,18 @@ async def _check_scheduler(client: Client, config: FetchConfig) -> None:
     except importlib.metadata.PackageNotFoundError:
         found = ""
     except (OSError, TimeoutError) as error:
-        raise GpumonError(f"{told} does not answer") from error
+        raise GpumonError(f"{scheduler} does not answer") from error
     if found != our_version():
         has = f"{PACKAGE} {found}" if found else f"no {PACKAGE}"
-        raise GpumonError(f"{told} has {has}; install {PACKAGE}[dask]=={our_version()} there")
+        raise GpumonError(f"{scheduler} has {has}; install {PACKAGE}[dask]=={our_version()} there")
 
 
 async def _workers(client: Client) -> list[DaskWorker]:
     """Raises `OSError` or `TimeoutError` where the scheduler does not answer."""
-    told = await asyncio.wait_for(client.scheduler.identity(n_workers=-1), ANSWER_S)
+    identity = await asyncio.wait_for(client.scheduler.identity(n_workers=-1), ANSWER_S)
     return [
         DaskWorker(address, str(one["name"]), one["nthreads"], frozenset(one["resources"]))
-        for address, one in told["workers"].items()
+        for address, one in identity["workers"].items()
         if one["status"] == "running"
     ]
 
@@ -179,7 +179,7 @@ class Cluster:
         return [one for one in self.workers if one.may_ask(label) and one.address not in self.hung]
 
     async def _ask_version(self, one: DaskWorker) -> DaskWorker:
-        told = await _with_version(self.client, one)
-        if not told.is_ours:
-            self._say(f"{told.trouble}: it is not used")
-        return told
+        worker = await _with_version(self.client, one)
+        if not worker.is_ours:
+            self._say(f"{worker.trouble}: it is not used")
+        return worker

@@ -48,8 +48,8 @@ class OwnReaders:
         usable = [host for host in hosts if not any(unreadable_files([host]))]
         for host in hosts:
             if host not in usable:
-                told = f"no worker: {reason}; the collector has no key for it"
-                self._on_reading(gate.failure(host.name, self._factory.clock(), Status.ERROR, told))
+                message = f"no worker: {reason}; the collector has no key for it"
+                self._on_reading(gate.failure(host.name, self._factory.clock(), Status.ERROR, message))
         if usable:
             self._tasks.add(asyncio.create_task(asyncio.to_thread(self._read, usable, reason, call)))
 
@@ -66,7 +66,7 @@ class OwnReaders:
     async def close(self) -> None:
         self._is_over = True
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=processes.FAREWELL_S + 1.0)
+            await asyncio.wait(self._tasks, timeout=processes.SHUTDOWN_S + 1.0)
 
     def _read(self, hosts: Sequence[HostConfig], reason: str, call: Callable[..., None]) -> None:
         factory = replace(self._factory, hosts=tuple(hosts))
@@ -85,5 +85,5 @@ class OwnReaders:
         except (ConfigError, processes.CannotStart) as error:
             why = "; ".join(error.problems) if isinstance(error, ConfigError) else "cannot start a process"
             for host in hosts:
-                told = f"no worker: {reason}; the collector: {why}"
-                call(self._on_reading, gate.failure(host.name, factory.clock(), Status.ERROR, told))
+                message = f"no worker: {reason}; the collector: {why}"
+                call(self._on_reading, gate.failure(host.name, factory.clock(), Status.ERROR, message))

@@ -40,7 +40,7 @@ from gpumon_static.text import Say, count, one_line
 LOOK_EVERY_S = 1.0
 NO_WORKER_S = 10.0
 """So long hosts wait for a worker that may ask them."""
-SILENT_S = 15.0
+NO_SIGN_S = 15.0
 """A worker that has sent nothing for this long, of a shard that it has, hangs."""
 LANDING_S = 3.0
 """For a process to start on the worker, and for the readings to come back."""
@@ -120,7 +120,7 @@ class _Run:
         self._waiting_since: dict[_Need, float] = {}
         self._reasons: dict[str, str] = {}
         """Why a worker could not read a host."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         for host in factory.hosts:
             self._wait(_Need(host.worker), [host])
 
@@ -130,14 +130,14 @@ class _Run:
         while len(self._done) < len(self._factory.hosts):
             left = self._end + GRACE_S - time.monotonic()
             if left <= 0:
-                told = f"not finished: the run's deadline of {self._config.deadline:g} s came first"
-                self._fail(self._factory.hosts, Status.TIMEOUT, told)
+                message = f"not finished: the run's deadline of {self._config.deadline:g} s came first"
+                self._fail(self._factory.hosts, Status.TIMEOUT, message)
                 break
             await self._look(left)
             if self._lost:
                 self._leave_cluster()
             else:
-                self._end_silent()
+                self._end_unresponsive()
                 self._deal()
                 self._submit()
             await self._hear(max(0.0, min(LOOK_EVERY_S, self._end + GRACE_S - time.monotonic())))
@@ -177,14 +177,14 @@ class _Run:
             self._own.start(own, reason)
         for host in hosts:
             if host.name not in self._own.hosts:
-                told = self._reasons.get(host.name, reason)
-                self._fail([host], Status.ERROR, f"no worker: {told}")
+                message = self._reasons.get(host.name, reason)
+                self._fail([host], Status.ERROR, f"no worker: {message}")
 
-    def _end_silent(self) -> None:
+    def _end_unresponsive(self) -> None:
         """Dask would wait for workers that are gone, and minutes for those that hang."""
         assert self._cluster
         there = {one.address for one in self._cluster.workers}
-        limit = time.monotonic() - min(SILENT_S, self._config.deadline / 4)
+        limit = time.monotonic() - min(NO_SIGN_S, self._config.deadline / 4)
         for flight in list(self._flights.values()):
             is_gone = flight.worker.address not in there
             if not is_gone and flight.heard > limit:
@@ -192,7 +192,7 @@ class _Run:
             if not is_gone:
                 self._cluster.hung.add(flight.worker.address)
             how = "is gone" if is_gone else "does not answer"
-            self._tell_once(f"the Dask worker {flight.worker.name} {how}: others read its hosts")
+            self._report_once(f"the Dask worker {flight.worker.name} {how}: others read its hosts")
             self._take_back(flight)
 
     def _take_back(self, flight: _Flight) -> None:
@@ -202,9 +202,9 @@ class _Run:
                 task.cancel()
         self._wait(flight.need, flight.hosts)
 
-    def _tell_once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+    def _report_once(self, line: str) -> None:
+        if line not in self._reported:
+            self._reported.add(line)
             self._say(line)
 
     # Hosts to workers
@@ -284,20 +284,20 @@ class _Run:
 
     def _land(self, flight: _Flight, task: asyncio.Task[Any]) -> None:
         error = task.exception()
-        told = None if error else task.result()
+        answer = None if error else task.result()
         if isinstance(error, CancelledError):
             # Somebody cancelled it, or the scheduler is gone, which is noticed elsewhere.
             self._wait(flight.need, flight.hosts)
             return
-        if isinstance(told, dask_task.ShardReadings):
-            for note in told.notes:
+        if isinstance(answer, dask_task.ShardReadings):
+            for note in answer.notes:
                 self._on_note(*note)
-            for reading in told.readings:
+            for reading in answer.readings:
                 self._finish(reading)
             on_worker = f"on the Dask worker {flight.worker.name}"
-            refused = {name: f"{on_worker}: {why}" for name, why in told.refused.items()}
-        elif isinstance(told, str):
-            refused = {host.name: told for host in flight.hosts}
+            refused = {name: f"{on_worker}: {why}" for name, why in answer.refused.items()}
+        elif isinstance(answer, str):
+            refused = {host.name: answer for host in flight.hosts}
         else:
             reason = one_line(f"{type(error).__name__}: {error}") or ""
             refused = {host.name: f"the Dask cluster failed: {reason}" for host in flight.hosts}
@@ -305,10 +305,10 @@ class _Run:
         barred = flight.need.barred | {flight.worker.address}
         self._wait(replace(flight.need, barred=barred), (h for h in flight.hosts if h.name in refused))
 
-    def _fail(self, hosts: Iterable[HostConfig], status: Status, told: str) -> None:
+    def _fail(self, hosts: Iterable[HostConfig], status: Status, message: str) -> None:
         for host in hosts:
             if host.name not in self._done:
-                self._finish(gate.failure(host.name, self._factory.clock(), status, told))
+                self._finish(gate.failure(host.name, self._factory.clock(), status, message))
 
     def _finish(self, reading: HostReading) -> None:
         """The first word about a host counts."""

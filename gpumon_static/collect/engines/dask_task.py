@@ -107,12 +107,12 @@ def read_shard(content: bytes) -> ShardReadings | str:
     try:
         return _read(shard, is_wanted, sender.reading)
     except ConfigError as error:
-        told = "; ".join(error.problems)
+        message = "; ".join(error.problems)
     except processes.CannotStart as error:
-        told = f"cannot start a process: {error.__cause__}"
+        message = f"cannot start a process: {error.__cause__}"
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-    return one_line(f"on the Dask worker {worker.name}: {told}") or ""
+        message = f"{type(error).__name__}: {error}"
+    return one_line(f"on the Dask worker {worker.name}: {message}") or ""
 
 
 def _read(

@@ -144,7 +144,7 @@ def own_limit(error: BaseException | None) -> str | None:
     while error:
         if isinstance(error, OSError) and error.errno in _ERRORS:
             return _ERRORS[error.errno]
-        # All that the module threading says of it.
+        # All that the module threading reports of it.
         if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
             return NO_THREAD
         error = error.__cause__ or error.__context__

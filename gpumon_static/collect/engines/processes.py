@@ -48,15 +48,15 @@ from gpumon_static.times import utc_now
 ENVIRONMENT = {"MALLOC_ARENA_MAX": "1"}
 """Each thread reserves 64 MB of address space otherwise, which is bounded."""
 WORKER = "gpumon_static.collect.engines.worker"
-SILENT_S = 20.0
+NO_SIGN_S = 20.0
 """A worker that has sent nothing for this long hangs."""
-LEAST_SILENT_S = 3 * BEAT_S
+MIN_NO_SIGN_S = 3 * BEAT_S
 PARSING_S = 10.0
 """Time limit to read one answer; a second is a lot."""
 MOST_START_S = 10.0
 GRACE_S = 1.0
 """For the readings that the workers themselves give up at the deadline."""
-FAREWELL_S = 0.5
+SHUTDOWN_S = 0.5
 MOST_NEVER_BEGAN = 3
 """Workers that end before they ask a host."""
 MOST_ALONE = 8
@@ -153,7 +153,7 @@ class _Watch:
         for one in started:
             # A worker whose channel is closed ends what it has started, then exits.
             one.channel.close()
-        end = time.monotonic() + FAREWELL_S
+        end = time.monotonic() + SHUTDOWN_S
         for one in started:
             try:
                 one.process.wait(max(0.0, end - time.monotonic()))
@@ -223,7 +223,7 @@ class _Watch:
                 self._take(one, message)
         except EOFError:
             if one.hosts:
-                self._bury(one, "died")
+                self._kill_and_requeue(one, "died")
             else:
                 self._part_with(one)
 
@@ -252,28 +252,28 @@ class _Watch:
                 self._is_limited = True
                 self.say(message.line)
         elif isinstance(message, WantsSecret):
-            self._in_thread(lambda: self._tell_secret(one.channel, message))
+            self._in_thread(lambda: self._send_secret(one.channel, message))
         elif isinstance(message, BadConfig):
             raise ConfigError(self._factory.config_path, list(message.problems))
         else:
             assert isinstance(message, Beat)
 
-    def _tell_secret(self, channel: Channel, wanted: WantsSecret) -> None:
+    def _send_secret(self, channel: Channel, wanted: WantsSecret) -> None:
         """As bytes: a secret is in no pickle, no file and no list of arguments."""
         number = wanted.number.to_bytes(4)
         try:
-            told = b"+" + self._secrets.told_by(wanted.command).encode(errors="surrogateescape")
+            answer = b"+" + self._secrets.output_of(wanted.command).encode(errors="surrogateescape")
         except NoSecret as error:
-            told = b"-" + str(error).encode()
-        channel.send_bytes(number + told)
+            answer = b"-" + str(error).encode()
+        channel.send_bytes(number + answer)
 
     def _end_hung(self) -> None:
         now, quarter = time.monotonic(), self._config.deadline / 4
-        silent_s = max(LEAST_SILENT_S, min(SILENT_S, quarter))
+        no_sign_s = max(MIN_NO_SIGN_S, min(NO_SIGN_S, quarter))
         for one in list(self._workers):
             reads_too_long = one.parsing and now - one.parsing_since > min(PARSING_S, quarter)
-            if reads_too_long or now - one.heard > silent_s:
-                self._bury(one, "hung")
+            if reads_too_long or now - one.heard > no_sign_s:
+                self._kill_and_requeue(one, "hung")
 
     def _part_with(self, one: _Worker) -> None:
         """It has read all its hosts, and ends."""
@@ -281,19 +281,19 @@ class _Watch:
         self._workers.remove(one)
         self._finished.append(one)
 
-    def _bury(self, one: _Worker, how: str) -> None:
+    def _kill_and_requeue(self, one: _Worker, how: str) -> None:
         """End a worker; its hosts go to others."""
         self._selector.unregister(one.channel.sock)
         self._workers.remove(one)
         kill_with_descendants(one.process)
         one.channel.close()
         suspects = {one.parsing} if one.parsing in one.hosts else one.asking & one.hosts.keys()
-        innocent = [host for name, host in one.hosts.items() if name not in suspects]
+        unaffected = [host for name, host in one.hosts.items() if name not in suspects]
         self._never_began += not one.has_begun
         if self._never_began >= MOST_NEVER_BEGAN:
-            self._cannot_start(innocent)
-        elif innocent:
-            self._queue.append(innocent)
+            self._cannot_start(unaffected)
+        elif unaffected:
+            self._queue.append(unaffected)
         for name in suspects:
             host = one.hosts[name or ""]
             self._strikes[host.name] = self._strikes.get(host.name, 0) + 1
@@ -312,13 +312,13 @@ class _Watch:
             self._fail(host, Status.ERROR, "not asked: a process to ask it ends at once")
 
     def _give_up(self) -> None:
-        told = f"the run's deadline of {self._config.deadline:g} s came first"
+        message = f"the run's deadline of {self._config.deadline:g} s came first"
         for host in self._factory.hosts:
             if host.name not in self._done:
-                self._fail(host, Status.TIMEOUT, f"not finished: {told}")
+                self._fail(host, Status.TIMEOUT, f"not finished: {message}")
 
-    def _fail(self, host: HostConfig, status: Status, told: str) -> None:
-        self._finish(gate.failure(host.name, self._factory.clock(), status, told))
+    def _fail(self, host: HostConfig, status: Status, message: str) -> None:
+        self._finish(gate.failure(host.name, self._factory.clock(), status, message))
 
     def _finish(self, reading: HostReading) -> None:
         self._done[reading.host] = reading

@@ -172,8 +172,8 @@ class _FanOut:
         if self._refusals[name] < MOST_REFUSALS:
             self._waiting.appendleft(refused.host)
             return
-        told = f"not asked: {refused.limit}"
-        self._done[name] = gate.failure(name, self._clock(), Status.ERROR, told)
+        message = f"not asked: {refused.limit}"
+        self._done[name] = gate.failure(name, self._clock(), Status.ERROR, message)
         self.on_reading(self._done[name])
 
     def _finish(self, reading: HostReading) -> None:

@@ -49,7 +49,7 @@ class _Worker:
         self._readers: Readers | None = None
         self._waiting: dict[int, tuple[threading.Event, list[bytes]]] = {}
         self._parsing = threading.Lock()
-        self.told_by = Once(self._ask_for_secret)
+        self.output_of = Once(self._ask_for_secret)
         """Passwords and passphrases are asked for by the run, once for all its workers."""
 
     def work(self, task: Task) -> None:

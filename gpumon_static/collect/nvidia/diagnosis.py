@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice
 
-from gpumon_static.collect.nvidia.document import Texts, first, told
+from gpumon_static.collect.nvidia.document import Texts, first, first_text
 from gpumon_static.collect.nvidia.lost import MOST, bus_key
 from gpumon_static.collect.values import number
 from gpumon_static.model import Fault, Gpu
@@ -97,8 +97,8 @@ def _word(text: str) -> str:
 
 def _lost(gpu: Texts) -> str | None:
     words = ("gpu is lost", "gpu has fallen off the bus")
-    said = _says(gpu, *words) or (one_line(gpu.own) or "").lower() in words
-    return "nvidia-smi reports: GPU is lost" if said else None
+    shown = _says(gpu, *words) or (one_line(gpu.own) or "").lower() in words
+    return "nvidia-smi reports: GPU is lost" if shown else None
 
 
 def _unknown_error(gpu: Texts) -> str | None:
@@ -110,7 +110,7 @@ def _unknown_error(gpu: Texts) -> str | None:
 def _needs_reset(gpu: Texts) -> str | None:
     if _says(gpu, "gpu requires reset"):
         return "nvidia-smi reports: GPU requires reset"
-    action = told(gpu, "gpu_recovery_action")
+    action = first_text(gpu, "gpu_recovery_action")
     if action and action.lower() != "none":
         return f"the driver asks for: {action}"
     if _is_yes(gpu, "gpu_reset_status/reset_required"):
@@ -202,9 +202,9 @@ def _over_temperature(gpu: Texts) -> str | None:
 
 
 def _fan(gpu: Texts) -> str | None:
-    said = (first(gpu, ["fan_speed"], one_line) or "").strip("[]").lower()
-    if said in ("unknown error", "err!"):
-        return f"nvidia-smi reports: {said}"
+    shown = (first(gpu, ["fan_speed"], one_line) or "").strip("[]").lower()
+    if shown in ("unknown error", "err!"):
+        return f"nvidia-smi reports: {shown}"
     temperature = first(gpu, ["temperature/gpu_temp"], number)
     stands = first(gpu, ["fan_speed"], number) == 0
     return (
@@ -221,19 +221,19 @@ def _pcie_width(gpu: Texts) -> str | None:
 
 
 def _fabric(gpu: Texts) -> str | None:
-    summary = told(gpu, "fabric/health/summary")
+    summary = first_text(gpu, "fabric/health/summary")
     if summary and summary.lower() == "unhealthy":
         return "unhealthy"
-    state, status = told(gpu, "fabric/state"), told(gpu, "fabric/status")
+    state, status = first_text(gpu, "fabric/state"), first_text(gpu, "fabric/status")
     return f"status {status}" if state == "Completed" and status and status != "Success" else None
 
 
 def _persistence_off(gpu: Texts) -> str | None:
-    return "persistence mode disabled" if told(gpu, "persistence_mode") == "Disabled" else None
+    return "persistence mode disabled" if first_text(gpu, "persistence_mode") == "Disabled" else None
 
 
 def _is_yes(gpu: Texts, tag: str) -> bool:
-    return (told(gpu, tag) or "").lower() in ("yes", "true")
+    return (first_text(gpu, tag) or "").lower() in ("yes", "true")
 
 
 def _yes(gpu: Texts, tag: str, words: str) -> str | None:
@@ -241,7 +241,7 @@ def _yes(gpu: Texts, tag: str, words: str) -> str | None:
 
 
 def _reason(gpu: Texts, name: str) -> bool:
-    return told(gpu, *_REASONS[name]) == "Active"
+    return first_text(gpu, *_REASONS[name]) == "Active"
 
 
 CHECKS: dict[str, Test] = {

@@ -179,7 +179,7 @@ def first(texts: Texts, paths: Iterable[str], read: Callable[[str | None], T | N
     return None
 
 
-def told(texts: Texts, *paths: str) -> str | None:
+def first_text(texts: Texts, *paths: str) -> str | None:
     """The same, as text."""
     return first(texts, paths, known)
 
@@ -188,8 +188,8 @@ def _root(document: str) -> Element:
     # A short one, as nearly all are, cannot have so many.
     for mark in "<>=&" if len(document) > MOST_MARKS else "":
         if document.count(mark) > MOST_MARKS:
-            told = f"nvidia-smi's XML is too large: more than {MOST_MARKS:,} times {mark!r}"
-            raise HostError(Status.BAD_OUTPUT, told)
+            message = f"nvidia-smi's XML is too large: more than {MOST_MARKS:,} times {mark!r}"
+            raise HostError(Status.BAD_OUTPUT, message)
     try:
         # It can neither declare nor name an entity, and expat refuses what is not well-formed.
         return fromstring(document) if _is_plain(document) else _tree(document)  # noqa: S314
@@ -268,19 +268,19 @@ def _escaped(name: str) -> str:
 
 
 def _no_document(stdout: str, stderr: str, exit_status: int) -> HostError:
-    said = one_line(stdout) or one_line(stderr)
+    output = one_line(stdout) or one_line(stderr)
     if exit_status == 127:
         return HostError(Status.NO_NVIDIA_SMI, "nvidia-smi is not installed, or not on this login's PATH")
     if exit_status in _TIMEOUT_EXITS:
-        told = f"; {why}" if (why := one_line(stderr)) else ""
-        return HostError(Status.TIMEOUT, f"nvidia-smi did not answer in time: the driver may hang{told}")
+        message = f"; {why}" if (why := one_line(stderr)) else ""
+        return HostError(Status.TIMEOUT, f"nvidia-smi did not answer in time: the driver may hang{message}")
     if "<nvidia_smi_log" in stdout:
         return HostError(Status.BAD_OUTPUT, f"nvidia-smi's XML was cut off after {len(stdout)} characters")
     for pattern, status in _MESSAGES:
         if pattern.search(stdout) or pattern.search(stderr):
-            return HostError(status, said or "nvidia-smi failed")
+            return HostError(status, output or "nvidia-smi failed")
     if exit_status in _DRIVER_EXITS:
-        return HostError(Status.DRIVER, said or f"nvidia-smi failed with exit status {exit_status}")
-    if said is None:
+        return HostError(Status.DRIVER, output or f"nvidia-smi failed with exit status {exit_status}")
+    if output is None:
         return HostError(Status.BAD_OUTPUT, f"nvidia-smi printed nothing (exit status {exit_status})")
-    return HostError(Status.BAD_OUTPUT, f"nvidia-smi printed no XML (exit status {exit_status}): {said}")
+    return HostError(Status.BAD_OUTPUT, f"nvidia-smi printed no XML (exit status {exit_status}): {output}")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpumon_static.collect.nvidia.document import Texts, first, told
+from gpumon_static.collect.nvidia.document import Texts, first, first_text
 from gpumon_static.collect.values import known, lines, mib, whole
 from gpumon_static.model import Gpu, MigDevice, Process
 
@@ -97,8 +97,8 @@ def slices(
             index=index,
             gpu_instance=instances[0],
             compute_instance=instances[1],
-            uuid=told(device, "uuid"),
-            profile=told(device, "profile", "profile_name", "name"),
+            uuid=first_text(device, "uuid"),
+            profile=first_text(device, "profile", "profile_name", "name"),
             memory_used_mib=first(device, ["fb_memory_usage/used"], mib),
             memory_total_mib=first(device, ["fb_memory_usage/total"], mib),
             processes=processes(mine),

@@ -19,7 +19,7 @@ from itertools import islice
 from xml.etree.ElementTree import Element
 
 from gpumon_static.collect.nvidia import diagnosis, document, lost, mig
-from gpumon_static.collect.nvidia.document import Texts, first, told
+from gpumon_static.collect.nvidia.document import Texts, first, first_text
 from gpumon_static.collect.values import known, lines, mib, number, watts, whole
 from gpumon_static.collect.vendor import VendorReport
 from gpumon_static.errors import HostError
@@ -134,9 +134,9 @@ def _gpu(place: int, element: Element) -> Gpu:
     )
     return Gpu(
         index=place,
-        uuid=told(gpu, "uuid"),
-        name=told(gpu, "product_name"),
-        bus_id=known(element.get("id")) or told(gpu, "pci/pci_bus_id"),
+        uuid=first_text(gpu, "uuid"),
+        name=first_text(gpu, "product_name"),
+        bus_id=known(element.get("id")) or first_text(gpu, "pci/pci_bus_id"),
         utilization=first(gpu, ["utilization/gpu_util"], number),
         memory_used_mib=first(gpu, MEMORY_USED, mib),
         memory_total_mib=first(gpu, MEMORY_TOTAL, mib),
@@ -145,7 +145,7 @@ def _gpu(place: int, element: Element) -> Gpu:
         fan_percent=first(gpu, ["fan_speed"], number),
         power_w=first(gpu, POWER_DRAW, watts),
         power_limit_w=first(gpu, POWER_LIMIT, watts),
-        mig_mode=(told(gpu, "mig_mode/current_mig") or "").lower() == "enabled",
+        mig_mode=(first_text(gpu, "mig_mode/current_mig") or "").lower() == "enabled",
         slices=slices,
         processes=_processes(unplaced),
         processes_known=processes_known,
@@ -154,11 +154,11 @@ def _gpu(place: int, element: Element) -> Gpu:
         performance_state=first(gpu, ["performance_state"], _performance_state),
         pcie_generation=first(gpu, [f"{GENERATION}/current_link_gen"], whole),
         pcie_generation_max=first(gpu, [f"{GENERATION}/max_link_gen"], whole),
-        serial=told(gpu, "serial"),
+        serial=first_text(gpu, "serial"),
         clock_sm_max_mhz=first(gpu, ["max_clocks/sm_clock"], number),
         pcie_width=first(gpu, [f"{WIDTH}/current_link_width"], whole),
         pcie_width_max=first(gpu, [f"{WIDTH}/max_link_width"], whole),
-        vbios=told(gpu, "vbios_version"),
+        vbios=first_text(gpu, "vbios_version"),
     )
 
 
@@ -172,7 +172,7 @@ def _processes(infos: Sequence[Texts]) -> tuple[Process, ...]:
     return tuple(
         Process(
             pid=pid,
-            type=told(info, "type"),
+            type=first_text(info, "type"),
             name=first(info, ["process_name"], own_name),
             memory_mib=first(info, ["used_memory"], mib),
         )
@@ -192,6 +192,6 @@ def own_name(text: str | None) -> str | None:
 
 def _version(root: Element, *tags: str) -> str | None:
     """The leading token: newer drivers append a remark to the number."""
-    text = next((said for tag in tags if (said := known(root.findtext(tag)))), None)
+    text = next((shown for tag in tags if (shown := known(root.findtext(tag)))), None)
     token = text.split()[0] if text else ""
     return token if token[:1].isdigit() else None

@@ -89,14 +89,14 @@ def searched() -> str:
     return found[1].replace(":", ", ")
 
 
-def told_version(text: str) -> int:
+def probe_version_of(text: str) -> int:
     """Of the script that made this answer; 0 where there is none. That of 0.1.0 is 1."""
     begin = _BEGIN.search(text)
     return int(begin["version"]) if begin else 0
 
 
 def was_sent(found: Mapping[str, str]) -> bool:
-    """Whether the sections are from the script that we sent: one that is installed there is not told."""
+    """Whether the sections are from the script that we sent: an installed one does not get this mark."""
     return found.get("probe", "").strip() == SENT
 
 
@@ -235,14 +235,14 @@ def sections(text: str) -> dict[str, str]:
 
 
 def _no_probe(text: str) -> HostError:
-    said = one_line(text)
-    told = f"it printed: {said}" if said else "it printed nothing"
+    printed = one_line(text)
+    message = f"it printed: {printed}" if printed else "it printed nothing"
     if _NO_SHELL.search(text[:LONGEST_COMPLAINT]):
-        return HostError(Status.NO_SHELL, f"it answers, but has no POSIX shell; {told}")
+        return HostError(Status.NO_SHELL, f"it answers, but has no POSIX shell; {message}")
     if _NO_LOGIN_SHELL.search(text[:LONGEST_COMPLAINT]):
-        told = f"the account may not log in: its shell is nologin; {told}"
-        return HostError(Status.BAD_OUTPUT, told, cause=Cause.NO_LOGIN_SHELL)
-    return HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {told}")
+        message = f"the account may not log in: its shell is nologin; {message}"
+        return HostError(Status.BAD_OUTPUT, message, cause=Cause.NO_LOGIN_SHELL)
+    return HostError(Status.BAD_OUTPUT, f"the host did not run the probe; {message}")
 
 
 def _content(text: str, start: int, end: int) -> str:

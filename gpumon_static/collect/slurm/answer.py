@@ -37,10 +37,12 @@ def parse(host: str, output: bytes, fetched_at: datetime) -> HostReading:
     if "slurm-late" in sections:
         raise HostError(Status.TIMEOUT, "scontrol hangs and cannot be ended")
     if "slurm-jobs" not in sections or "slurm-nodes" not in sections:
-        told = "the probe that is installed there is of an older version, without Slurm: install the new one"
-        raise HostError(Status.BAD_OUTPUT, told)
-    said = one_line(sections.get("slurm-stderr"))
-    jobs_text, nodes_text = (_answered(sections[name], said) for name in PACKED)
+        message = (
+            "the probe that is installed there is of an older version, without Slurm: install the new one"
+        )
+        raise HostError(Status.BAD_OUTPUT, message)
+    errors = one_line(sections.get("slurm-stderr"))
+    jobs_text, nodes_text = (_answered(sections[name], errors) for name in PACKED)
     confirmed = _confirmed(sections.get(OWNERS))
     jobs = JobLines(NodeLists(MOST_NODES_OF_JOBS), confirmed)
     for record in records(lines(jobs_text, MOST_LINES), confirmed):
@@ -57,7 +59,7 @@ def parse(host: str, output: bytes, fetched_at: datetime) -> HostReading:
     return HostReading(host, fetched_at, note=_left_out(jobs, sections), slurm=answer)
 
 
-def _answered(text: str, said: str | None) -> str:
+def _answered(text: str, errors: str | None) -> str:
     """The lines of scontrol; raises `HostError` where it failed."""
     answer, _, status = text.rpartition(STATUS)
     status = one_line(status, LONGEST_STATUS) or "unknown"
@@ -67,7 +69,7 @@ def _answered(text: str, said: str | None) -> str:
         # The last line is a part of one.
         return answer[: answer.rfind("\n") + 1]
     if status != "0":
-        raise HostError(Status.ERROR, f"scontrol failed: {said or f'exit status {status}'}")
+        raise HostError(Status.ERROR, f"scontrol failed: {errors or f'exit status {status}'}")
     return answer
 
 
@@ -78,13 +80,13 @@ def _confirmed(text: str | None) -> dict[str, owners.JobOwner] | None:
 
 
 def _left_out(jobs: JobLines, sections: Mapping[str, str]) -> str | None:
-    told = []
+    notes = []
     if OWNERS in sections and jobs.owners is None:
-        told.append("squeue failed: owners of jobs are not confirmed")
+        notes.append("squeue failed: owners of jobs are not confirmed")
     if any(sections[name].rpartition(STATUS)[2].strip() == CUT_OFF for name in PACKED):
-        told.append("scontrol prints more than 16 MiB: what comes after that is not known")
+        notes.append("scontrol prints more than 16 MiB: what comes after that is not known")
     if jobs.bad_lines:
-        told.append(f"{count(jobs.bad_lines, 'line')} about jobs not understood")
+        notes.append(f"{count(jobs.bad_lines, 'line')} about jobs not understood")
     if jobs.node_lists.left_out:
-        told.append(f"{count(jobs.node_lists.left_out, 'list')} of nodes left out")
-    return "; ".join(told) or None
+        notes.append(f"{count(jobs.node_lists.left_out, 'list')} of nodes left out")
+    return "; ".join(notes) or None

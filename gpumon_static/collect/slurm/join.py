@@ -170,10 +170,10 @@ class _Given:
 
     def _shared(self, gpu: Gpu, known: Mapping[str, SlurmJob]) -> Allocation:
         """By the jobs of its processes, and by those that Slurm lists on the same GPU."""
-        told = [known[number] for number in _jobs(gpu) if number in known]
-        beside = [other for job in told for other in self._beside(job, gpu.index)]
-        found = max(map(self._allocation, told + beside), key=_last)
-        is_hidden = len(told) < len(_jobs(gpu))
+        listed = [known[number] for number in _jobs(gpu) if number in known]
+        beside = [other for job in listed for other in self._beside(job, gpu.index)]
+        found = max(map(self._allocation, listed + beside), key=_last)
+        is_hidden = len(listed) < len(_jobs(gpu))
         return replace(found, ends_at=None) if is_hidden else found
 
     def _beside(self, job: SlurmJob, index: int) -> Iterator[SlurmJob]:
@@ -196,15 +196,15 @@ class _Given:
 
     def _hidden(self, seen: int) -> None:
         """The GPUs of jobs that Slurm does not show us. `seen`: those on which a process shows such a job."""
-        told = sum(gpus.count for _, gpus in self._jobs)
+        listed = sum(gpus.count for _, gpus in self._jobs)
         if self._node.gpus_used is None:
-            # An idle node has none in use, and says nothing of it.
+            # An idle node has none in use, and prints nothing about it.
             is_idle = (self._node.state or "").startswith("IDLE")
             self._is_clear = self._is_clear and (is_idle or bool(self._jobs))
             return
         numbers = {number for _, gpus in self._jobs for number in gpus.indexes}
         hidden = [number for number in self._node.used or () if number not in numbers]
-        self._by_number(self._node.gpus_used - told - seen, hidden, Allocation(Allocated.YES))
+        self._by_number(self._node.gpus_used - listed - seen, hidden, Allocation(Allocated.YES))
 
     def _index(self, number: int) -> int:
         """nvidia-smi's index of a GPU, from Slurm's number."""

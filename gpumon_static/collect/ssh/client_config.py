@@ -67,11 +67,11 @@ class Targets:
     def _options(
         self, file: Path | None, name: str, hostname: str | None, user: str | None, port: int | None
     ) -> Mapping[str, Any]:
-        said = {"HostName": hostname, "User": user, "Port": port}
+        known = {"HostName": hostname, "User": user, "Port": port}
         if file is None:
-            return {key.lower(): value for key, value in said.items() if value is not None}
+            return {key.lower(): value for key, value in known.items() if value is not None}
         # A percent sign stands for itself in config.ini, as in fe80::1%eth0, and paramiko has no %%.
-        before = "".join(f"{key} {value}\n" for key, value in said.items() if value is not None)
+        before = "".join(f"{key} {value}\n" for key, value in known.items() if value is not None)
         try:
             return self._parsed((file, before)).lookup(name)
         except Exception as error:
@@ -80,7 +80,7 @@ class Targets:
             raise HostError(Status.ERROR, f"{file} cannot be used for {name}: {reason}") from error
 
     def _host_target(self, host: HostConfig) -> Target:
-        address = host.address if "address" in host.said or host.address != host.alias else None
+        address = host.address if "address" in host.configured or host.address != host.alias else None
         options = self._options(host.ssh_config, host.alias, address, host.user, host.port)
         return _target(
             host.alias,
@@ -164,7 +164,7 @@ def _endpoint(name: str, host: HostConfig, options: Mapping[str, Any]) -> Endpoi
 
 def _known_hosts(host: HostConfig, options: Mapping[str, Any]) -> tuple[Path, ...]:
     files = options.get("userknownhostsfile")
-    if files is None or "known_hosts" in host.said:
+    if files is None or "known_hosts" in host.configured:
         return (host.known_hosts,)
     if files.lower() == "none":
         return (Path("/dev/null"),)
@@ -173,7 +173,7 @@ def _known_hosts(host: HostConfig, options: Mapping[str, Any]) -> tuple[Path, ..
 
 def _connect_timeout(host: HostConfig, options: Mapping[str, Any]) -> float:
     seconds = str(options.get("connecttimeout", ""))
-    if "connect_timeout" not in host.said and seconds.isdecimal() and int(seconds) > 0:
+    if "connect_timeout" not in host.configured and seconds.isdecimal() and int(seconds) > 0:
         return float(seconds)
     return host.connect_timeout
 

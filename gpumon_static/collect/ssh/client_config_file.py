@@ -23,7 +23,7 @@ TO_THE_END = {"proxycommand", "localcommand", "remotecommand", "knownhostscomman
 FILES = {"userknownhostsfile", "globalknownhostsfile"}
 """Their value may be several files, and stays in quotes."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class BadClientConfig(ValueError):
@@ -34,27 +34,27 @@ _SETTING = re.compile(r"[ \t]*(\w+)(?:[ \t]*=[ \t]*|[ \t]+)(.+)")
 _WHITE = " \t\r\f"
 
 
-def read(file: Path, tell: Tell = lambda _: None) -> str:
+def read(file: Path, report: Report = lambda _: None) -> str:
     """The text; empty for a file that does not exist or is in another user's home, as with `su` or `sudo`.
 
-    A file that config.ini names is checked before, and reported. `tell`: called with a line about each
+    A file that config.ini names is checked before, and reported. `report`: called with a line about each
     `Include` that was skipped. Raises `BadClientConfig`.
     """
     try:
-        return "".join(f"{line}\n" for line in _lines(file, (), tell))
+        return "".join(f"{line}\n" for line in _lines(file, (), report))
     except (FileNotFoundError, PermissionError):
         return ""
 
 
 def passed_over(file: Path) -> list[str]:
     """A line about each `Include` that cannot be read; nothing for a file that a run refuses."""
-    told: list[str] = []
+    lines: list[str] = []
     with suppress(OSError, BadClientConfig):
-        read(file, told.append)
-    return told
+        read(file, lines.append)
+    return lines
 
 
-def _lines(file: Path, outer: tuple[str, ...], tell: Tell, depth: int = 0) -> Iterator[str]:
+def _lines(file: Path, outer: tuple[str, ...], report: Report, depth: int = 0) -> Iterator[str]:
     """`outer`: the conditions, as of `Match`, of the blocks in which this file is included."""
     condition, block = outer, f"Match {' '.join(outer)}" if outer else "Host *"
     text = file.read_text(encoding="utf-8", errors="replace")
@@ -73,7 +73,7 @@ def _lines(file: Path, outer: tuple[str, ...], tell: Tell, depth: int = 0) -> It
             raise BadClientConfig(f"{file}, line {number}: {name} needs a value")
         if keyword == "include" and depth < MOST_DEPTH:
             for included in _included(words, file):
-                yield from _lines_of_included(included, condition, tell, depth + 1)
+                yield from _lines_of_included(included, condition, report, depth + 1)
             # The file's last block ends with the file.
             yield block
         elif keyword in ("host", "match"):
@@ -84,12 +84,12 @@ def _lines(file: Path, outer: tuple[str, ...], tell: Tell, depth: int = 0) -> It
             yield f"{name} {shlex.join(words) if keyword in FILES else ' '.join(words)}"
 
 
-def _lines_of_included(file: Path, outer: tuple[str, ...], tell: Tell, depth: int) -> list[str]:
+def _lines_of_included(file: Path, outer: tuple[str, ...], report: Report, depth: int) -> list[str]:
     """ssh would refuse everything because of one file; here the rest counts, and `check` shows the file."""
     try:
-        return list(_lines(file, outer, tell, depth))
+        return list(_lines(file, outer, report, depth))
     except OSError as error:
-        tell(f"Include {file} cannot be read: {error.strerror}; skipped")
+        report(f"Include {file} cannot be read: {error.strerror}; skipped")
         return []
 
 

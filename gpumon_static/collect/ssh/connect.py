@@ -38,11 +38,11 @@ class Endpoint:
 class HungUp(HostError):
     """The host ended the connection before the login: worth a second try."""
 
-    def __init__(self, to: Endpoint | str, said: str | None = None) -> None:
-        told = f" ({said})" if said else ""
+    def __init__(self, to: Endpoint | str, banner: str | None = None) -> None:
+        shown = f" ({banner})" if banner else ""
         super().__init__(
             Status.REFUSED,
-            f"{to} closed the connection before the login{told}, twice: sshd's MaxStartups or a firewall",
+            f"{to} closed the connection before the login{shown}, twice: sshd's MaxStartups or a firewall",
         )
 
 

@@ -54,8 +54,8 @@ def refusal(key: paramiko.PKey, target: Target, known: KnownHosts, verdict: Verd
             add,
         ),
     }
-    told, fix = reasons[verdict]
-    return HostError(Status.HOST_KEY, told, fix=fix)
+    message, fix = reasons[verdict]
+    return HostError(Status.HOST_KEY, message, fix=fix)
 
 
 def _line_that_adds(key: paramiko.PKey, target: Target, known: KnownHosts) -> Command:
@@ -75,9 +75,9 @@ def _line_that_adds(key: paramiko.PKey, target: Target, known: KnownHosts) -> Co
 def unreadable(path: Path, error: OSError) -> HostError:
     """For each host that is known by this file; others may be known by another one."""
     user = getpass.getuser()
-    told = f"{path} cannot be read by {user}: {error.strerror}; it belongs to {owner_of(path)}"
+    message = f"{path} cannot be read by {user}: {error.strerror}; it belongs to {owner_of(path)}"
     fix = Command.of("chown", f"{user}:", path) if error.errno == errno.EACCES else None
-    return HostError(Status.HOST_KEY, told, fix=fix and fix.by("root"))
+    return HostError(Status.HOST_KEY, message, fix=fix and fix.by("root"))
 
 
 def prefer(transport: paramiko.Transport, key_types: set[str], *, only: bool) -> None:

@@ -114,8 +114,8 @@ class JumpHosts:
         try:
             return self._logged_in(jump)
         except HostError as error:
-            told = f"the jump host {jump.name} failed: {error.told}"
-            raise HostError(error.status, told, fix=error.fix, jump=jump.name) from error
+            message = f"the jump host {jump.name} failed: {error.message}"
+            raise HostError(error.status, message, fix=error.fix, jump=jump.name) from error
 
 
 def _open(transport: Transport, jump: Target, to: Endpoint, budget: Budget) -> paramiko.Channel:
@@ -126,14 +126,14 @@ def _open(transport: Transport, jump: Target, to: Endpoint, budget: Budget) -> p
     except (paramiko.SSHException, EOFError, OSError) as error:
         if not transport.is_active():
             raise HostError(Status.ERROR, f"the connection to the jump host {jump.name} broke") from error
-        code, said = transport.reason()
-        reason = one_line(said)
+        code, refusal = transport.reason()
+        reason = one_line(refusal)
         if not code:
             reason = f"no answer from {to} within {budget.seconds:g} s"
             raise HostError(Status.TIMEOUT, f"{reason}, through the jump host {jump.name}") from error
         if code == PROHIBITED:
-            told = f"the jump host {jump.name} may not connect to {to}: AllowTcpForwarding or PermitOpen"
-            raise HostError(Status.REFUSED, told) from error
-        status = next((s for words, s in REASONS.items() if words in said.lower()), Status.UNREACHABLE)
-        told = f"the jump host {jump.name} cannot connect to {to}: {reason or 'no reason given'}"
-        raise HostError(status, told) from error
+            message = f"the jump host {jump.name} may not connect to {to}: AllowTcpForwarding or PermitOpen"
+            raise HostError(Status.REFUSED, message) from error
+        status = next((s for words, s in REASONS.items() if words in refusal.lower()), Status.UNREACHABLE)
+        message = f"the jump host {jump.name} cannot connect to {to}: {reason or 'no reason given'}"
+        raise HostError(status, message) from error

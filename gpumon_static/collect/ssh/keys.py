@@ -85,7 +85,7 @@ class KeyRing:
             if passphrase_command is None:
                 return self._held_by_agent(file)
         try:
-            passphrase = self._secrets.told_by(passphrase_command)
+            passphrase = self._secrets.output_of(passphrase_command)
         except NoSecret as error:
             raise BadKey(f"{file} is encrypted, and key_passphrase_command {error}") from None
         return list(_with_certificate(file, _load_key(file, passphrase)))

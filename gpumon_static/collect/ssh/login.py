@@ -48,9 +48,9 @@ def _by_key(
             if target.password_command:
                 return None
             offered = ", ".join(error.allowed_types)
-            told = f"accepts no key for {target.user}; it offers: {offered}"
+            message = f"accepts no key for {target.user}; it offers: {offered}"
             refusal = _refusal(target, identities, error.allowed_types)
-            raise HostError(Status.AUTH, told, refusal=refusal) from error
+            raise HostError(Status.AUTH, message, refusal=refusal) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             budget.left()
             if not transport.is_active():
@@ -67,7 +67,7 @@ def _by_password(
     assert target.password_command
     try:
         with budget.stopped():
-            password = secrets.told_by(target.password_command)
+            password = secrets.output_of(target.password_command)
     except NoSecret as error:
         raise HostError(Status.AUTH, f"password_command {error}") from None
     transport.auth_timeout = budget.left()
@@ -90,26 +90,26 @@ def _by_password(
 
 def _hung_up(target: Target, tried: list[Identity], error: Exception) -> HostError:
     reason = one_line(str(error)) or type(error).__name__
-    told = f"closed the connection during the login of {target.user}: {reason}"
+    message = f"closed the connection during the login of {target.user}: {reason}"
     if len(tried) > 2:
-        told += f"; {len(tried)} keys may be more than it allows: set one with key_filename"
-    return HostError(Status.AUTH, told)
+        message += f"; {len(tried)} keys may be more than it allows: set one with key_filename"
+    return HostError(Status.AUTH, message)
 
 
 def _refused(
     transport: paramiko.Transport, target: Target, identities: list[Identity], failed: list[str]
 ) -> HostError:
     tried = [identity.name for identity in identities]
-    told = (
+    message = (
         f"keys tried: {', '.join(tried)}"
         if tried
         else "no key to try: no key_filename, agent, or ~/.ssh/id_*"
     )
     if target.password_command:
-        told = f"the password was tried{f', and {told}' if tried else ''}"
+        message = f"the password was tried{f', and {message}' if tried else ''}"
     unusable = f"; not usable: {', '.join(failed)}" if failed else ""
     refusal = _refusal(target, identities, _offered(transport, target.user))
-    return HostError(Status.AUTH, f"refused the login of {target.user}; {told}{unusable}", refusal=refusal)
+    return HostError(Status.AUTH, f"refused the login of {target.user}; {message}{unusable}", refusal=refusal)
 
 
 def _refusal(target: Target, identities: list[Identity], offers: Iterable[str]) -> Refusal:

@@ -86,18 +86,18 @@ class OpensshReader:
             words = arguments(host, self.control_path)
             done = self.programs.run(words, script, seconds=limit, enough=framing.arrived(trace))
         except Late as late:
-            said = late.errors.decode("utf-8", errors="replace")
-            _tell(said, trace)
-            raise _late(host, said) from None
+            output = late.errors.decode("utf-8", errors="replace")
+            _trace_output(output, trace)
+            raise _late(host, output) from None
         except FileNotFoundError:
             raise HostError(Status.ERROR, 'transport = "openssh" needs the ssh program on the PATH') from None
         except OSError as error:
             raise HostError(Status.ERROR, f"cannot start ssh: {error.strerror}") from error
-        said = done.errors.decode("utf-8", errors="replace")
-        _tell(said, trace)
+        output = done.errors.decode("utf-8", errors="replace")
+        _trace_output(output, trace)
         if done.exit_status == FAILED and framing.BEGIN_MARK not in done.output:
-            raise failure(host, said, self._known_as(host) if _CHANGED.search(said) else None)
-        return done.output or "\n".join(_spoken(said)).encode()
+            raise failure(host, output, self._known_as(host) if _CHANGED.search(output) else None)
+        return done.output or "\n".join(_messages(output)).encode()
 
     def _known_as(self, host: HostConfig) -> KnownAs | None:
         words = [*_words(host), "-G", "--", host.alias]
@@ -107,7 +107,7 @@ class OpensshReader:
             return None
         found = parse_known_as(done.output.decode("utf-8", errors="surrogateescape"))
         # ssh prints its files one behind the other, and one with a blank in its name as two.
-        return replace(found, file=host.known_hosts) if found and "known_hosts" in host.said else found
+        return replace(found, file=host.known_hosts) if found and "known_hosts" in host.configured else found
 
 
 def arguments(host: HostConfig, control_path: Path | None = None) -> list[str]:
@@ -125,7 +125,7 @@ def _words(host: HostConfig, more: Mapping[str, str] | None = None, flags: Itera
         "ClearAllForwardings": "yes",
         "PermitLocalCommand": "no",
     }
-    if "known_hosts" in host.said:
+    if "known_hosts" in host.configured:
         options["UserKnownHostsFile"] = f'"{host.known_hosts}"'
     if host.address != host.alias:
         options["HostName"] = host.address.replace("%", "%%")
@@ -143,26 +143,26 @@ def _words(host: HostConfig, more: Mapping[str, str] | None = None, flags: Itera
     return words + [word for option, value in options.items() for word in ("-o", f"{option}={value}")]
 
 
-def failure(host: HostConfig, said: str, named: KnownAs | None = None) -> HostError:
+def failure(host: HostConfig, output: str, named: KnownAs | None = None) -> HostError:
     """`named`: how the host is known, by our own files. ssh prints that too, among what the host prints."""
-    spoken = _spoken(said)
-    text = "\n".join(spoken).lower()
+    messages = _messages(output)
+    text = "\n".join(messages).lower()
     status = next((status for words, status in SIGNS if words in text), Status.ERROR)
-    reason = one_line(spoken[-1] if spoken else None) or "ssh failed without a message"
+    reason = one_line(messages[-1] if messages else None) or "ssh failed without a message"
     if status is Status.HOST_KEY:
-        return _host_key_failure(host, said, named)
+        return _host_key_failure(host, output, named)
     if status is Status.REFUSED and "refused" not in text:
         return HungUp(host.alias, reason)
-    return HostError(status, reason, refusal=_refusal(host, spoken) if status is Status.AUTH else None)
+    return HostError(status, reason, refusal=_refusal(host, messages) if status is Status.AUTH else None)
 
 
-def _refusal(host: HostConfig, spoken: list[str]) -> Refusal:
+def _refusal(host: HostConfig, messages: list[str]) -> Refusal:
     """With the key of our own files: which one ssh tried stands among what the host prints."""
     # They import paramiko, which the process that starts the workers does without.
     from gpumon_static.collect.ssh.keys import default_files, public_line
     from gpumon_static.collect.ssh.login import METHODS
 
-    offered = _OFFERED.search(spoken[-1]) if spoken else None
+    offered = _OFFERED.search(messages[-1]) if messages else None
     file = host.key_filename or next(iter(default_files()), None)
     return Refusal(
         host.user or getpass.getuser(),
@@ -172,22 +172,22 @@ def _refusal(host: HostConfig, spoken: list[str]) -> Refusal:
     )
 
 
-def _host_key_failure(host: HostConfig, said: str, named: KnownAs | None) -> HostError:
-    shown = _HOST_KEY.findall(said)
+def _host_key_failure(host: HostConfig, output: str, named: KnownAs | None) -> HostError:
+    shown = _HOST_KEY.findall(output)
     key = shown[-1] if shown else "the host's key"
-    if "revoked" in said.lower():
+    if "revoked" in output.lower():
         return HostError(Status.HOST_KEY, f"the host key {key} is revoked")
     # ssh itself reaches the host in every case, and asks before it adds the key.
     asking = _words(host, {"BatchMode": "no", "StrictHostKeyChecking": "ask"})
     add = Command.of(*asking, "--", host.alias, "true").by(getpass.getuser())
-    if not _CHANGED.search(said):
-        told = f"unknown host key; compare {key} with the host's own"
-        return HostError(Status.HOST_KEY, told, fix=add)
-    told = f"HOST KEY CHANGED to {key}: reinstalled, or an attacker in between; if the new key is right"
+    if not _CHANGED.search(output):
+        message = f"unknown host key; compare {key} with the host's own"
+        return HostError(Status.HOST_KEY, message, fix=add)
+    message = f"HOST KEY CHANGED to {key}: reinstalled, or an attacker in between; if the new key is right"
     remove = (
         Command.of("ssh-keygen", "-R", named.name, "-f", named.file).then(add).by(add.user) if named else add
     )
-    return HostError(Status.HOST_KEY, told, fix=remove)
+    return HostError(Status.HOST_KEY, message, fix=remove)
 
 
 def parse_known_as(text: str) -> KnownAs | None:
@@ -204,20 +204,20 @@ def parse_known_as(text: str) -> KnownAs | None:
     return KnownAs(name, Path(file).expanduser()) if file else None
 
 
-def _late(host: HostConfig, said: str) -> HostError:
-    if _LOGGED_IN.search(said):
+def _late(host: HostConfig, output: str) -> HostError:
+    if _LOGGED_IN.search(output):
         reason = f"logged in, but the probe did not finish within {host.command_timeout:g} s"
     else:
         reason = f"no SSH login at {host.alias} within {host.connect_timeout + host.command_timeout:g} s"
     return HostError(Status.TIMEOUT, reason)
 
 
-def _spoken(said: str) -> list[str]:
+def _messages(output: str) -> list[str]:
     """The lines that ssh would print without -v."""
-    return [line for line in said.splitlines() if not _NOISE.match(line.strip())]
+    return [line for line in output.splitlines() if not _NOISE.match(line.strip())]
 
 
-def _tell(said: str, trace: Trace) -> None:
+def _trace_output(output: str, trace: Trace) -> None:
     """The last jump's or the host's own: ssh prints them in the order of the hops."""
     for step, pattern, form in (
         (Step.NAME, _CONNECTING, "{0}"),
@@ -225,7 +225,7 @@ def _tell(said: str, trace: Trace) -> None:
         (Step.HOST_KEY, _HOST_KEY, "{0}"),
         (Step.LOGIN, _LOGGED_IN, "by {0}"),
     ):
-        found = pattern.findall(said)
+        found = pattern.findall(output)
         if found:
             first = found[-1] if isinstance(found[-1], str) else found[-1][0]
             trace.done(step, form.format(first))

@@ -23,14 +23,14 @@ class NoSecret(ValueError):
 
 class SecretSource(Protocol):
     @property
-    def told_by(self) -> Callable[[SecretCommand], str]:
+    def output_of(self) -> Callable[[SecretCommand], str]:
         """The first line that a command prints; raises `NoSecret`."""
 
 
 class Secrets:
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
-        self.told_by = Once(self._first_line)
+        self.output_of = Once(self._first_line)
         """Each command is run once in a run."""
 
     def _first_line(self, command: SecretCommand) -> str:

@@ -1,4 +1,4 @@
-"""A ProxyCommand of ssh_config: SSH is spoken over the stdin and stdout of a program."""
+"""A ProxyCommand of ssh_config: SSH runs over the stdin and stdout of a program."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class _ProxySocket(socket.socket):
 
     programs: Programs
     process: subprocess.Popen[bytes]
-    said: IO[bytes]
+    errors: IO[bytes]
 
     def close(self) -> None:
         super().close()
         self.programs.end(self.process)
 
     def last_words(self) -> str | None:
-        self.said.seek(0)
-        return one_line(self.said.read(4096).decode("utf-8", errors="replace"))
+        self.errors.seek(0)
+        return one_line(self.errors.read(4096).decode("utf-8", errors="replace"))
 
 
 def connect(command: str, to: Endpoint, budget: Budget, programs: Programs, trace: Trace) -> Line:
     trace.done(Step.NAME, "resolved by the ProxyCommand")
     wire = _start(command, programs)
-    with wire.said:
+    with wire.errors:
         try:
             line = greeted(wire, to, budget)
         except HungUp as error:
             wire.close()
-            told = wire.last_words() or "it ended without a message"
-            raise HostError(Status.UNREACHABLE, f"the ProxyCommand for {to} failed: {told}") from error
+            message = wire.last_words() or "it ended without a message"
+            raise HostError(Status.UNREACHABLE, f"the ProxyCommand for {to} failed: {message}") from error
     trace.done(Step.PORT, f"{to} by ProxyCommand")
     return line
 
@@ -49,15 +49,15 @@ def _start(command: str, programs: Programs) -> _ProxySocket:
     ours, theirs = socket.socketpair()
     wire = _ProxySocket(fileno=ours.detach())
     wire.programs = programs
-    wire.said = tempfile.TemporaryFile()  # noqa: SIM115
+    wire.errors = tempfile.TemporaryFile()  # noqa: SIM115
     with theirs:
         try:
             # As ssh runs it: by a shell that becomes the command.
             wire.process = programs.start(
-                ["sh", "-c", f"exec {command}"], stdin=theirs, stdout=theirs, stderr=wire.said
+                ["sh", "-c", f"exec {command}"], stdin=theirs, stdout=theirs, stderr=wire.errors
             )
         except OSError as error:
             socket.socket.close(wire)
-            wire.said.close()
+            wire.errors.close()
             raise HostError(Status.ERROR, f"cannot start the ProxyCommand: {error.strerror}") from error
     return wire

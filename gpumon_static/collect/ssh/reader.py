@@ -25,7 +25,7 @@ from gpumon_static.collect.ssh.known_hosts import KnownHosts, Verdict
 from gpumon_static.collect.ssh.login import log_in
 from gpumon_static.collect.ssh.passwords import Secrets, SecretSource
 from gpumon_static.collect.ssh.target import Target
-from gpumon_static.collect.trace import SILENT, Trace
+from gpumon_static.collect.trace import NO_TRACE, Trace
 from gpumon_static.config.settings import HostConfig
 from gpumon_static.errors import Cause, ConfigError, HostError
 from gpumon_static.model import Status
@@ -64,7 +64,7 @@ class SshReader:
 
     def connect(self, host: HostConfig) -> Transport:
         """A login that stays open: `run_probe` runs over it, any number of times."""
-        return self._log_in(self.targets.of(host), SILENT)[0]
+        return self._log_in(self.targets.of(host), NO_TRACE)[0]
 
     def patience(self, host: HostConfig) -> float | None:
         """Seconds to the login at the most; None while the way there is not known."""
@@ -74,7 +74,7 @@ class SshReader:
         self._jumps.close()
 
     def _log_in_to_jump(self, target: Target) -> Transport:
-        return self._log_in(target, SILENT)[0]
+        return self._log_in(target, NO_TRACE)[0]
 
     def _log_in(self, target: Target, trace: Trace) -> tuple[Transport, Budget]:
         """The seconds that are left are those in which the command is to start."""
@@ -171,8 +171,8 @@ def handshake(
 
 def _handshake_error(error: Exception | None, at: Endpoint, first_words: str | None) -> HostError:
     if isinstance(error, IncompatiblePeer):
-        told = f"no common SSH algorithm with {at}: {one_line(str(error))}"
-        return HostError(Status.ERROR, told, cause=Cause.NO_COMMON_ALGORITHM)
+        message = f"no common SSH algorithm with {at}: {one_line(str(error))}"
+        return HostError(Status.ERROR, message, cause=Cause.NO_COMMON_ALGORITHM)
     if first_words is None:
         return HungUp(at)
     if first_words.startswith(TOO_MANY):

@@ -58,7 +58,7 @@ def free_txt(survey: Survey) -> str:
 
 
 def _csv_readings(survey: Survey) -> list[HostReading]:
-    def told(process: Process) -> Process:
+    def rounded(process: Process) -> Process:
         # The numbers that stand for users on the lowest tier are for counting only.
         return replace(process, user=None if survey.tier is Tier.COUNTS else process.user)
 
@@ -67,5 +67,5 @@ def _csv_readings(survey: Survey) -> list[HostReading]:
             return gpu
         return replace(gpu, allocation=replace(gpu.allocation, user=None))
 
-    readings = [host.reading.with_processes(told) for host in survey.hosts if host.reading]
+    readings = [host.reading.with_processes(rounded) for host in survey.hosts if host.reading]
     return [replace(reading, gpus=tuple(map(with_owner, reading.gpus))) for reading in readings]

@@ -210,12 +210,12 @@ def _people(processes: Iterable[Process], known: bool, tier: Tier) -> dict[str, 
     """Graphics processes are listed, and their owners are no users: a desktop does not hold a GPU."""
     listed = list(processes)
     users = list(dict.fromkeys(p.user for p in listed if p.user and not p.is_graphics_only))
-    told = tier is not Tier.COUNTS
+    has_names = tier is not Tier.COUNTS
     return {
         "user_count": len(users) if known else None,
         "process_count": len(listed) if known else None,
-        "users": users if known and told else None,
-        "processes": [_PROCESS.of(process) for process in listed] if known and told else None,
+        "users": users if known and has_names else None,
+        "processes": [_PROCESS.of(process) for process in listed] if known and has_names else None,
     }
 
 

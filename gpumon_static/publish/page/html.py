@@ -77,7 +77,7 @@ class PageTemplate:
     def compile(self) -> None:
         """Now, and not with the first page: processes that are forked then have nothing to compile."""
         for name in filter(PAGE_TEMPLATES.match, self._environment.list_templates()):
-            # One that no page uses is nobody's problem, and one that is used is told with that page.
+            # One that no page uses is ignored; one that is used is reported with that page.
             with suppress(TemplateError):
                 self._environment.get_template(name)
 

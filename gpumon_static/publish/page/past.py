@@ -76,7 +76,7 @@ class PastView:
         return hosts
 
     def of_card(self, host: str, index: str, state: State, holder: Holder) -> CardPast:
-        """`holder`: without the past; one that only says that it is unused says for how long."""
+        """`holder`: without the past; one that is only unused has for how long."""
         gpu = self.past.gpus.get((host, index))
         if gpu is None:
             return CardPast(holder)
@@ -119,7 +119,7 @@ class PastView:
         return "" if since is None else duration(self.past.now - since)
 
     def last_cards(self, host: str) -> tuple[LastCard, ...]:
-        """What a host that does not answer said last; a card that is cut into slices as those."""
+        """The last answer of a host that does not answer now; a card that is cut into slices as those."""
         known = self._by_host.get(host, {})
         cut = {index.partition(":")[0] for index in known if ":" in index}
         return tuple(

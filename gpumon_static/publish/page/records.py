@@ -755,5 +755,5 @@ class Page:
     def was_title(self) -> str:
         """Of the tab, once the data is stale."""
         head = self.headline
-        said = f"{head.number} {head.of} were free{head.more}" if head.of else head.text
-        return f"{said} – {self.title}"
+        headline = f"{head.number} {head.of} were free{head.more}" if head.of else head.text
+        return f"{headline} – {self.title}"

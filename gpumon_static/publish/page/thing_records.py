@@ -70,7 +70,7 @@ class SupplyLine:
 class SupplyTable:
     key: str
     label: str
-    told: str
+    note: str
     """What there is of the period, where that is not all of it."""
     summary: str
     """Which models are short, and which are held idle."""

@@ -180,9 +180,9 @@ def own_attention(survey: Survey) -> Iterator[Attention]:
     if survey.made_at < EARLIEST_VALID:
         yield Attention("health", "Collector", _no_date(survey.made_at))
     for report in survey.clusters:
-        told = report.error or report.status.value if not report.ok else report.note
-        if told:
-            yield Attention("health", report.name, clip(told, SHORT_FAULT_LETTERS))
+        message = report.error or report.status.value if not report.ok else report.note
+        if message:
+            yield Attention("health", report.name, clip(message, SHORT_FAULT_LETTERS))
 
 
 def _no_date(made_at: datetime) -> str:
@@ -196,8 +196,8 @@ def attention_of(views: Sequence[HostView]) -> tuple[list[Attention], list[Atten
     for view in views:
         if view.notice and view.notice.kind is Kind.FAILED:
             # What Slurm has to add, that it does not answer, is on its card.
-            told = f"{view.notice.word} · {view.notice.status}"
-            failed.append(Attention(view.anchor, view.name, told, view.page))
+            message = f"{view.notice.word} · {view.notice.status}"
+            failed.append(Attention(view.anchor, view.name, message, view.page))
         else:
             short = (clip(fault, SHORT_FAULT_LETTERS) for fault in view.faults)
             faulty += [Attention(view.anchor, view.name, fault, view.page) for fault in short]

@@ -31,8 +31,8 @@ def idle_lines(survey: Survey) -> Iterator[str]:
     owners = Counter(place.gpu.allocation.user or UNKNOWN for place in idle)
     named = [f"{plain(name)} {number}" for name, number in owners.most_common(MOST_NAMED)]
     named += ["..."] if len(owners) > MOST_NAMED else []
-    told = f" ({', '.join(named)})" if idle and survey.tier is not Tier.COUNTS else ""
-    yield f"Allocated and idle now: {len(idle)} of {count(len(given), 'allocated GPU')}{told}"
+    users = f" ({', '.join(named)})" if idle and survey.tier is not Tier.COUNTS else ""
+    yield f"Allocated and idle now: {len(idle)} of {count(len(given), 'allocated GPU')}{users}"
 
 
 def _is_given(place: Place) -> bool:

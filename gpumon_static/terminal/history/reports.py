@@ -85,7 +85,7 @@ def users_report(uses: Sequence[UserUse], part: str | None) -> HistoryReport:
 
 
 def gpus_report(uses: Sequence[GpuUse], *, by_host: bool) -> HistoryReport:
-    """Two GPUs that had one number in turn are told apart by their UUIDs, on a narrow terminal too."""
+    """Two GPUs that had one number in turn differ by their UUIDs, on a narrow terminal too."""
     is_clear = len({(use.host, use.index) for use in uses}) == len(uses)
     columns = [
         ReportColumn("host", "Host", is_number=False, keep_end=True),

@@ -187,7 +187,7 @@ def test_only_what_config_ini_says_is_put_on_the_command_line(tmp_path: Path, ho
             port=2222,
             key_filename=Path("/k"),
             known_hosts=Path("/my hosts"),
-            said=frozenset({"known_hosts"}),
+            configured=frozenset({"known_hosts"}),
             connect_timeout=1.5,
             host_keys="accept-new",
         )

@@ -143,8 +143,10 @@ def test_without_javascript_a_sentence_says_where_the_other_users_are(open_page:
     text = render_page(build_page([reading("n1", busy)], config("n1"), READ_AT))
     page = open_page(text, java_script_enabled=False).page
     expect(page.locator(".people tbody tr")).to_have_count(MOST_PEOPLE)
-    expect(page.locator(".people .told")).to_have_text("+ 1 more user, in gpus.json.", use_inner_text=True)
-    expect(page.locator(".people .told a")).to_be_visible()
+    expect(page.locator(".people .explained")).to_have_text(
+        "+ 1 more user, in gpus.json.", use_inner_text=True
+    )
+    expect(page.locator(".people .explained a")).to_be_visible()
 
 
 # Hosts and users
@@ -232,7 +234,7 @@ def test_supply_shows_one_period_and_the_worst_hour_in_the_readers_zone(
 ) -> None:
     page = opened(open_page, kept, "supply")
     expect(page.locator(".supply-range:visible")).to_have_count(1)
-    expect(page.locator(".supply-range:visible .told").first).to_contain_text("5 days")
+    expect(page.locator(".supply-range:visible .explained").first).to_contain_text("5 days")
     page.locator(".supply").get_by_label("1 y", exact=True).check()
     assert "supply=1y" in page.url
     page.reload()

@@ -332,7 +332,7 @@ def test_the_command_converts_and_check_reports_it(database: Path, tmp_path: Pat
     lab = lab_of(tmp_path / "data")
     shutil.copy(database, tmp_path / "data/history.db")
     (finding,) = look_at_old_history(lab.config)
-    assert "the next fetch converts it" in finding.told
+    assert "the next fetch converts it" in finding.message
     run = CliRunner().invoke(main, ["history", "convert", "-c", str(config_path)])
     assert run.output == "history.db converted to files: 41 days; it is now history.db.before-parquet\n"
     assert list(look_at_old_history(lab.config)) == []

@@ -149,7 +149,7 @@ def test_check_names_a_damaged_file(lab: HistoryLab, damage: str) -> None:
     path = lab.config.history_path / names(lab)[0]
     _damage(path, damage)
     (found,) = look_at_history(lab.config)
-    assert (found.mark, found.told) == (Mark.WARNING, "damaged, and left out: 2025-11-14.parquet")
+    assert (found.mark, found.message) == (Mark.WARNING, "damaged, and left out: 2025-11-14.parquet")
 
 
 def _damage(path: Path, damage: str) -> None:

@@ -122,15 +122,15 @@ def _by_user(
 
 
 def _summaries(levels: Levels) -> tuple[tuple[str, str], ...]:
-    told = []
+    found = []
     for key, (utilization, memory) in levels.items():
         worked, used = _decoded(utilization), _decoded(memory)
         if worked:
             least, most, mean = min(worked), max(worked), sum(worked) / len(worked)
             sentence = f"GPUs worked at {mean:.0f} % on average, between {least:.0f} and {most:.0f} %"
             sentence += f"; {sum(used) / len(used):.0f} % of their memory was in use." if used else "."
-            told.append((RANGE_WORDS[key], sentence))
-    return tuple(told)
+            found.append((RANGE_WORDS[key], sentence))
+    return tuple(found)
 
 
 def _models_in_words(models: Iterable[ModelPast], now: int) -> Iterator[tuple[str, str]]:
@@ -138,14 +138,14 @@ def _models_in_words(models: Iterable[ModelPast], now: int) -> Iterator[tuple[st
     zone = datetime.fromtimestamp(now).astimezone().tzname() or "UTC"
     for model in models:
         means = {key: _mean(values) for key, values in model.free.items()}
-        told = ", ".join(
+        found = ", ".join(
             f"{mean:.1f} in {RANGE_WORDS[key]}" for key, mean in means.items() if mean is not None
         )
         by_hour = [_mean(model.week[hour::24]) for hour in range(24)]
         known = {hour: mean for hour, mean in enumerate(by_hour) if mean is not None}
-        if not told or not known:
+        if not found or not known:
             continue
-        yield model.name, f"of {model.size}, free on average: {told}; {_habit(known, model.size, zone)}."
+        yield model.name, f"of {model.size}, free on average: {found}; {_habit(known, model.size, zone)}."
 
 
 def _habit(by_hour: Mapping[int, float], size: int, zone: str) -> str:
@@ -154,8 +154,8 @@ def _habit(by_hour: Mapping[int, float], size: int, zone: str) -> str:
     if by_hour[most] - by_hour[fewest] < max(0.5, 0.05 * size):
         return "at any time of day about the same"
     hours = {"most": most, "fewest": fewest}
-    told = (f"{word} around {hour:02}:00 {zone} ({by_hour[hour]:.1f})" for word, hour in hours.items())
-    return f"by the time of day {', '.join(told)}"
+    found = (f"{word} around {hour:02}:00 {zone} ({by_hour[hour]:.1f})" for word, hour in hours.items())
+    return f"by the time of day {', '.join(found)}"
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -67,18 +67,18 @@ def _table(
     view: PastView, key: str, answer: SupplyAnswer, rows: list[SupplyRow], by_group: list[SupplyRow]
 ) -> SupplyTable:
     known = answer.asked.until - answer.asked.since
-    told = ""
+    note = ""
     if known < SUPPLY_DAYS[key] * DAY * 0.97:
         since = datetime.fromtimestamp(answer.asked.since, UTC)
-        told = f"There is data since {since.day} {since:%b %Y}: {count(max(1, round(known / DAY)), 'day')}."
+        note = f"There is data since {since.day} {since:%b %Y}: {count(max(1, round(known / DAY)), 'day')}."
     if runs := view.past.runs.get(key):
-        told = f"{told} {runs.words} seen.".lstrip()
-    whole, parts = _telling(rows), _telling(by_group)
+        note = f"{note} {runs.words} seen.".lstrip()
+    whole, parts = _described(rows), _described(by_group)
     room = max(0, MOST_LINES - len(whole))
     return SupplyTable(
         key=key,
         label=LABELS[key],
-        told=told,
+        note=note,
         summary=_summary(whole or parts),
         lines=tuple(map(_line, whole[:MOST_LINES])),
         group_lines=tuple(map(_line, parts[:room])),
@@ -108,7 +108,7 @@ def _words_and_queue(row: SupplyRow) -> tuple[str, str]:
     return (calm.words, row.queue) if calm.verdict is row.verdict else (row.words, "")
 
 
-def _telling(rows: list[SupplyRow]) -> list[SupplyRow]:
+def _described(rows: list[SupplyRow]) -> list[SupplyRow]:
     unsure = [row for row in rows if row.verdict is SupplyVerdict.UNSURE][MOST_UNSURE:]
     left_out = set(map(id, unsure))
     return [row for row in rows if id(row) not in left_out]

@@ -66,7 +66,7 @@ def convert(database: Path, folder: Path, naming: OldNames | None = None, oldest
 
 
 def convert_if_needed(config: Config, now: datetime, say: Say, naming: OldNames | None = None) -> None:
-    """It never raises: where it cannot be done, one line says why, and runs are recorded all the same."""
+    """It never raises: where it fails, one line has the reason, and runs are recorded all the same."""
     database = config.old_history_path
     if not database.exists():
         return

@@ -38,8 +38,8 @@ def rename_hosts(config: Config, say: Say) -> None:
                     done += 1
     replace(notes, renamed=tuple(_pair(host) for host in config.hosts if host.was)).write(folder)
     if done:
-        said = ", ".join(f"{old} is {new} now" for old, new in names.items())
-        say(f"history: {said}: {count(done, 'file')} written again")
+        names_words = ", ".join(f"{old} is {new} now" for old, new in names.items())
+        say(f"history: {names_words}: {count(done, 'file')} written again")
 
 
 def _pair(host: HostConfig) -> str:
