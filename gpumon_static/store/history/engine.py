@@ -5,7 +5,6 @@ Everything is in memory but what it spills, which goes to `data/history/.spill`,
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import resource
@@ -232,7 +231,3 @@ def parquet(paths: Iterable[Path], *, by_name: bool = True) -> str:
     """A table of these files. Older ones may lack a column."""
     listed = ", ".join(quoted(path) for path in paths)
     return f"read_parquet([{listed}]{', union_by_name = true' if by_name else ''})"
-
-
-def is_io_error(error: OSError) -> bool:
-    return error.errno in (errno.EIO, errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
