@@ -77,6 +77,7 @@ deploy-files: $(VENV)/runtime
 	$(BIN)/python -m tools.deploy_files
 
 screenshots: $(VENV)/dev debian-packages
+	@sh tests/debian-packages.sh fonts-inter
 	$(BIN)/python -m tests.screenshots
 
 plots: $(VENV)/docs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,6 +21,13 @@ DOCS = Path(__file__).parent.parent / "docs"
 HOSTS = 14
 SEED = 1
 DAYS = 30
+FONTS = """<?xml version="1.0"?>
+<fontconfig>
+  <include>/etc/fonts/fonts.conf</include>
+  <match><edit name="family" mode="prepend" binding="strong"><string>Inter</string></edit></match>
+</fontconfig>
+"""
+"""As on the machines of most readers; a plain Debian has DejaVu in the place of a font for screens."""
 
 
 def main() -> None:
@@ -29,7 +37,13 @@ def main() -> None:
         demo(
             DemoSpec(SEED, HOSTS, None), directory, Pipelines(fetch, render), clock=_now, say=_say, days=DAYS
         )
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+        fonts = Path(folder) / "fonts.conf"
+        fonts.write_text(FONTS)
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=ARGUMENTS,
+            env={**os.environ, "FONTCONFIG_FILE": str(fonts)},
+        )
         page_file = directory / "site" / "index.html"
         _shoot(browser, page_file, "light")
         _shoot(browser, page_file, "dark")

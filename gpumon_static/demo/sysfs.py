@@ -28,6 +28,10 @@ def files(host: DemoHost, reading: HostReading) -> dict[str, str]:
     return {name: f"{text}\n" for name, text in found.items()}
 
 
+LINK_SPEEDS = {1: "2.5 GT/s PCIe", 4: "16.0 GT/s PCIe"}
+"""By the generation of PCIe."""
+
+
 def _card(demo: DemoGpu, gpu: Gpu) -> dict[str, str]:
     device, revision = demo.model.pci_id.split()
     edge = {} if demo.model.has_ecc else _sensor("temp1", gpu)
@@ -37,6 +41,7 @@ def _card(demo: DemoGpu, gpu: Gpu) -> dict[str, str]:
         | fan
         | _sensor("temp2", gpu)
         | {
+            "freq1_input": str(round((gpu.clock_sm_mhz or 0) * 1e6)),
             "power1_average": str(round((gpu.power_w or 0) * 1e6)),
             "power1_cap": str(round((gpu.power_limit_w or 0) * 1e6)),
         }
@@ -50,8 +55,12 @@ def _card(demo: DemoGpu, gpu: Gpu) -> dict[str, str]:
         "gpu_busy_percent": f"{gpu.utilization or 0:.0f}",
         "mem_info_vram_used": _bytes(gpu.memory_used_mib),
         "mem_info_vram_total": _bytes(gpu.memory_total_mib),
-        "current_link_width": "16",
-        "max_link_width": "16",
+        "current_link_width": str(gpu.pcie_width),
+        "max_link_width": str(gpu.pcie_width_max),
+        "current_link_speed": LINK_SPEEDS[gpu.pcie_generation or 1],
+        "max_link_speed": LINK_SPEEDS[gpu.pcie_generation_max or 1],
+        "vbios_version": gpu.vbios or "",
+        "serial_number": gpu.serial or "",
         "ras/umc_err_count": "ue: 0\nce: 0",
         **{f"hwmon/hwmon1/{name}": text for name, text in hwmon.items()},
     }

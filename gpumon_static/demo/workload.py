@@ -131,19 +131,21 @@ def _gpu(gpu: DemoGpu, shares: _Shares, at: int) -> Gpu:
         processes=tuple(share.process for share in whole),
         faults=gpu.faults,
         vendor=gpu.model.vendor,
-        **(_board(gpu, is_used=is_used) if not gpu.model.pci_id else {}),
+        **_board(gpu, is_used=is_used),
     )
 
 
 def _board(gpu: DemoGpu, *, is_used: bool) -> dict[str, Any]:
-    """What the vendor's tool reports of the board."""
+    """What the vendor's tool, or its driver, reports of the board."""
     model = gpu.model
-    return {
-        "clock_sm_mhz": float(model.clock_mhz if is_used else IDLE_MHZ),
+    by_tool = {
         "performance_state": "P8" if not is_used else "P2" if model.has_fan else "P0",
+        "clock_sm_max_mhz": float(model.clock_mhz),
+    }
+    return ({} if model.pci_id else by_tool) | {
+        "clock_sm_mhz": float(model.clock_mhz if is_used else IDLE_MHZ),
         "pcie_generation": PCIE_GENERATION if is_used else 1,
         "pcie_generation_max": PCIE_GENERATION,
-        "clock_sm_max_mhz": float(model.clock_mhz),
         "pcie_width": PCIE_LANES,
         "pcie_width_max": PCIE_LANES,
         "vbios": VBIOS,

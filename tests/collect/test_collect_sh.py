@@ -139,8 +139,8 @@ def test_the_files_of_amd_are_collected_masked_and_still_read(shell: list[str], 
     for secret in ("a1b2c3d4", "692251", "41234", "ada"):
         assert secret not in done.stdout, secret
     first, second = amd.read({"amd": done.stdout + "processes:\n"}).gpus
-    assert (first.uuid, second.uuid) == ("GPU-0000000000000002", "GPU-0000000000000003"), (
-        "the serial number is 1"
+    assert (first.uuid, second.uuid) == ("GPU-0000000000000002", "GPU-0000000000000004"), (
+        "the serial numbers are 1 and 3"
     )
     assert (first.memory_total_mib, first.power_w, first.temperature_c) == (192 * 1024, 133, 41)
     assert [(p.pid, p.memory_mib, p.compute_units) for p in first.processes] == [(1, 8192, 12)]

@@ -537,8 +537,12 @@ def place_of(look: Look) -> str:
 
 
 def decoded(letters: str, count: int, top: float) -> list[float | None]:
-    """A series as the page has it: a letter for each point, a number and ~ for a gap at its beginning."""
+    """A series as the page has it: a letter for each point; a number and ~ for a gap at its beginning, then a
+    number and * for a letter that is repeated."""
     gap, mark, rest = letters.rpartition("~")
+    times, repeats, known = rest.rpartition("*")
+    if repeats:
+        rest = known[:1] * (int(times) - 1) + known
     text = (" " * int(gap) if mark else "") + rest
     return [
         None if letter == " " else LETTERS.index(letter) / 63 * top for letter in text.ljust(count)[:count]
