@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -53,7 +53,14 @@ class Finding:
     def as_json(self) -> dict[str, Any]:
         given = ((hint.words, hint.command) for hint in self.next)
         commands = [{"words": words, "as": c.user, "line": str(c)} for words, c in given if c]
-        return asdict(self) | {"next": list(map(str, self.next)), "commands": commands}
+        # Programs read the message by the name that it had in 0.1.0.
+        return {
+            "step": self.step,
+            "mark": self.mark,
+            "told": self.message,
+            "next": list(map(str, self.next)),
+            "commands": commands,
+        }
 
 
 def worst(findings: Sequence[Finding]) -> Mark:
