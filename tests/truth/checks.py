@@ -339,15 +339,17 @@ class Checks:
             if not card or row is None:
                 continue
             self._hours_of_card((at, key), row, past)
-            self._bands((at, key), self._users_of_slots(key, at), row["bands"], past["users"])
             found = dict(zip(("busy", "held", "free"), row["spent"], strict=True))
             found["unknown"] = DAY // 60 - sum(found.values())
             self._largest(at, key, row["peaks"])
             want = sums[key] | {"unknown": DAY - sum(sums[key].values())}
             for state, seconds in want.items():
                 self.findings.same(f"last 24 h: {state}", (at, key), seconds / 60, found[state], 1.6)
-            ribbon = re.search(r'data-r="([^"]*)"', card)
-            self._ribbon((at, key), self._slots(key, at), ribbon[1] if ribbon else "")
+            found_ribbon = re.search(r'data-r="([^"]*)"', card)
+            ribbon = found_ribbon[1] if found_ribbon else ""
+            self._ribbon((at, key), self._slots(key, at), ribbon)
+            users = self._users_of_slots(key, at)
+            self._bands((at, key), users, row["bands"], ribbon, past["users"])
 
     def _hours_of_card(self, what: Any, row: Any, past: Any) -> None:
         """The small chart of a card: means of the hours of the clock, at every fourth level."""
@@ -381,14 +383,21 @@ class Checks:
                 found[slot - first].add(names)
         return found
 
-    def _bands(self, what: Any, users: dict[int, set[str]], bands: list[int], names: list[str]) -> None:
-        """Each quarter of an hour has the name of somebody who was there, or none where nobody was all the time."""
-        pairs = list(zip(bands[::2], bands[1::2], strict=True))
-        for (first, user), following in zip(pairs, [*(slot for slot, _ in pairs[1:]), 96], strict=True):
-            for slot in range(first, following):
-                if slot in users:
-                    name = names[user] if user >= 0 else ""
-                    self.findings.same("ribbon: whose", (*what, slot), True, name in users[slot])
+    def _bands(
+        self, what: Any, users: dict[int, set[str]], owners: list[int], ribbon: str, names: list[str]
+    ) -> None:
+        """Each quarter of an hour has the name of somebody who was there, or none where nobody was all the time.
+
+        The page has the owner where it changes, and the ribbon has whether the card was taken.
+        """
+        changes = dict(zip(owners[::2], owners[1::2], strict=True))
+        letters = "".join(letter * int(length) for letter, length in re.findall(r"([a-z ])(\d+)", ribbon))
+        name = ""
+        for slot, letter in enumerate(letters):
+            name = names[changes[slot]] if slot in changes else name
+            if slot in users:
+                shown = name if letter in "bh" else ""
+                self.findings.same("ribbon: whose", (*what, slot), True, shown in users[slot])
 
     def _largest(self, at: int, key: tuple[str, str, int | None], found: list[int | None]) -> None:
         """Single readings of the last 24 hours of the clock."""
