@@ -175,7 +175,12 @@ class Printed:
         return " ".join(f"{finding['told']} {finding['next']}" for finding in found)
 
     def is_well(self) -> None:
-        assert [(finding["told"], finding["next"]) for finding in self.failing()] == []
+        # On a busy machine one look may find no list of processes: what is repaired is well at the next one.
+        for _ in range(3):
+            found = [(finding["told"], finding["next"]) for finding in self.failing()]
+            if not found:
+                return
+        assert found == []
 
 
 STATE = "etc/gpumon-static var/lib/gpumon-static var/www/gpu-monitor"
