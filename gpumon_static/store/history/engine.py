@@ -95,7 +95,7 @@ def _stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def open_engine(folder: Path) -> Iterator[Engine]:
+def open_engine(folder: Path, threads: int = THREADS) -> Iterator[Engine]:
     _check_address_space()
     import duckdb
 
@@ -103,7 +103,7 @@ def open_engine(folder: Path) -> Iterator[Engine]:
     with errors_of(folder):
         # The first run of all may be one that spills.
         _make_folder(folder)
-        connection = duckdb.connect(config={**limits, "threads": THREADS})
+        connection = duckdb.connect(config={**limits, "threads": threads})
         # Without it DuckDB waits for its threads, which go on with the question.
         interrupt = connection.interrupt
         ON_STOP.append(interrupt)

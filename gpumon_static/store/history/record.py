@@ -103,7 +103,8 @@ def add(
     folder, at_most = config.history_path, int(now.timestamp())
     if folder.exists() and not folder.is_dir():
         raise HistoryError(f"{folder} is not a directory")
-    with open_engine(folder) as engine:
+    # A run is small: a second thread costs an eighth more CPU, which the workers of `fetch` could use.
+    with open_engine(folder, threads=1) as engine:
         notes = FolderNotes.read(folder)
         last = open_last(engine, folder, notes)
         # A clock that was put back during this run, or before one that asks only some hosts.

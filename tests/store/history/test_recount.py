@@ -159,6 +159,20 @@ def periods(draw: st.DrawFn, first: int, last: int) -> tuple[int, int]:
     return since, max(since, until)
 
 
+class Known(NamedTuple):
+    runs: list[Made]
+    since: int
+    until: int
+    later: int
+    """How long after the last run it is asked."""
+
+
+@st.composite
+def known_runs(draw: st.DrawFn) -> Known:
+    made = draw(runs())
+    return Known(made, *draw(periods(made[0].at, made[-1].at)), draw(st.sampled_from([0, 40, 4000])))
+
+
 class Asked(NamedTuple):
     """A history, the recount of its runs, and what both are asked for."""
 
@@ -378,7 +392,7 @@ def close_everything(lab: HistoryLab, now: int) -> None:
         closing.tidy(engine, lab.config, FolderNotes.read(folder), now, 300, lab.lines.append)
 
 
-@given(made=runs(), data=st.data())
+@given(known=known_runs())
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -387,17 +401,16 @@ def close_everything(lab: HistoryLab, now: int) -> None:
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 def test_every_answer_is_that_of_a_plain_recount_before_and_after_days_are_closed(
-    made: list[Made], data: st.DataObject
+    known: Known,
 ) -> None:
     with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
         patched.setenv("TZ", "UTC")
         lab = HistoryLab(Path(directory), *HOSTS, groups=GROUPS)
         recount = Recount(HOSTS, GROUPS)
-        for run in made:
+        for run in known.runs:
             lab.add_dated(run.readings, run.at)
             recount.add_run(run.readings)
-        since, until = data.draw(periods(made[0].at, recount.newest))
-        asked = Asked(lab, recount, since, until, recount.newest + data.draw(st.sampled_from([0, 40, 4000])))
+        asked = Asked(lab, recount, known.since, known.until, recount.newest + known.later)
         for check in CHECKS:
             check(asked)
         later = asked._replace(now=recount.newest + 3 * DAY)
