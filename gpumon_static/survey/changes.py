@@ -109,6 +109,8 @@ class _Observation:
         found = self._of_host()
         if self._reading.ok and self._kept.host.state == UP:
             found += [*self._of_faults(), *self._of_uses(), *self._of_jobs()]
+        elif self._reading.ok:
+            self._bridge_uses()
         return found
 
     def _of_host(self) -> list[Event]:
@@ -125,14 +127,14 @@ class _Observation:
     def _of_uses(self) -> list[Event]:
         """Events of GPUs freed after long use; a GPU whose state is not known keeps the one it had."""
         freed: list[tuple[Gpu, datetime, float]] = []
-        usual = timedelta(seconds=self._config.site.interval)
         for key, gpu in self._by_card():
             state = gpu_state(gpu, self._config.busy)
             if state is State.UNKNOWN or gpu.slices:
                 continue
             now = TAKEN if state.is_taken else FREE
             watched = self._watch(self._kept.uses, key, now, FREE)
-            watched.leave_out(now, self._at, max(PAUSE, 1.5 * usual), usual)
+            watched.place = _place(gpu)
+            self._leave_out(watched, now)
             left = watched.see(now, self._at, self._needed)
             if left is not None and now == FREE:
                 freed.append((gpu, watched.since, (watched.since - left).total_seconds()))
@@ -144,20 +146,33 @@ class _Observation:
         since, lasted = max(at for _, at, _ in long), min(seconds for _, _, seconds in long)
         return [self._event("gpu-freed", since, lasted_s=lasted, gpus=gpus)]
 
+    def _bridge_uses(self) -> None:
+        """A host answers that still counts as down: its GPUs were not seen until now, not until it is up."""
+        for key, gpu in self._by_card():
+            state = gpu_state(gpu, self._config.busy)
+            if key in self._kept.uses and state.is_taken and not gpu.slices:
+                self._leave_out(self._kept.uses[key], TAKEN)
+
+    def _leave_out(self, watched: Watched, now: str) -> None:
+        usual = timedelta(seconds=self._config.site.interval)
+        watched.leave_out(now, self._at, max(PAUSE, 1.5 * usual), usual)
+
     def _by_card(self) -> Iterator[tuple[str, Gpu]]:
-        """By UUID, because numbers shift when a GPU is taken out; by index in a host without UUIDs."""
+        """By UUID, because numbers shift when a GPU is taken out.
+
+        One without, or with that of another, is the one that was last in its place, as in the history.
+        """
         uses = self._kept.uses
         times = Counter(gpu.uuid for gpu in self._reading.gpus)
-        is_named = any(uuid and times[uuid] == 1 for uuid in times) or not all(map(str.isdecimal, uses))
+        there = {watched.place: key for key, watched in uses.items() if watched.place and not times[key]}
         for gpu in self._reading.gpus:
-            index = str(gpu.index)
-            if not is_named:
-                yield index, gpu
-            # Which one a GPU without a UUID is, among others that have one, is not known.
-            elif gpu.uuid and times[gpu.uuid] == 1:
-                if index in uses and gpu.uuid not in uses:
-                    uses[gpu.uuid] = uses.pop(index)
-                yield gpu.uuid, gpu
+            place = _place(gpu)
+            key = gpu.uuid if gpu.uuid and times[gpu.uuid] == 1 else there.get(place, place)
+            # What is kept by its place, or by its index in a file of 0.2 and before.
+            for unnamed in {place, str(gpu.index)} & uses.keys() - {key}:
+                uses.setdefault(key, uses[unnamed])
+                del uses[unnamed]
+            yield key, gpu
         seen = sorted(((w.seen_at or self._at, key) for key, w in uses.items()), reverse=True)
         for place, (at, key) in enumerate(seen):
             if place >= MOST_USES or self._at - at > GONE_AFTER:
@@ -328,3 +343,8 @@ class _Observation:
         name = f"{kind} {self._host.name} {self._at.isoformat()}{of_job}"
         key = str(uuid.uuid5(uuid.UUID(self._feed_id), name))
         return Event(key, kind, self._host.name, self._host.group, self._at, since, **values)  # type: ignore[arg-type]
+
+
+def _place(gpu: Gpu) -> str:
+    """Where a GPU is in its host."""
+    return gpu.bus_id or str(gpu.index)
