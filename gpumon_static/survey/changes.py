@@ -126,7 +126,7 @@ class _Observation:
 
     def _of_uses(self) -> list[Event]:
         """Events of GPUs freed after long use; a GPU whose state is not known keeps the one it had."""
-        freed: list[tuple[Gpu, datetime, float]] = []
+        freed: list[tuple[EventGpu, datetime, float]] = []
         for key, gpu in self._by_card():
             state = gpu_state(gpu, self._config.busy)
             if state is State.UNKNOWN or gpu.slices:
@@ -137,12 +137,13 @@ class _Observation:
             self._leave_out(watched, now)
             left = watched.see(now, self._at, self._needed)
             if left is not None and now == FREE:
-                freed.append((gpu, watched.since, (watched.since - left).total_seconds()))
+                known = EventGpu(gpu.index, gpu.name, None if key == watched.place else key)
+                freed.append((known, watched.since, (watched.since - left).total_seconds()))
             self._forget(self._kept.uses, key, FREE)
         long = [entry for entry in freed if entry[2] >= self._config.notify.long_use * 3600]
         if not long:
             return []
-        gpus = tuple(EventGpu(gpu.index, gpu.name, gpu.uuid) for gpu, _, _ in long)
+        gpus = tuple(gpu for gpu, _, _ in long)
         since, lasted = max(at for _, at, _ in long), min(seconds for _, _, seconds in long)
         return [self._event("gpu-freed", since, lasted_s=lasted, gpus=gpus)]
 
@@ -168,21 +169,24 @@ class _Observation:
         for gpu in self._reading.gpus:
             place = _place(gpu)
             key = gpu.uuid if gpu.uuid and times[gpu.uuid] == 1 else there.get(place, place)
-            # What is kept by its place, or by its index in a file of 0.2 and before.
+            # What is kept by its place, or by its index in a file of an older version.
             for unnamed in {place, str(gpu.index)} & uses.keys() - {key}:
                 uses.setdefault(key, uses[unnamed])
                 del uses[unnamed]
             yield key, gpu
         seen = sorted(((w.seen_at or self._at, key) for key, w in uses.items()), reverse=True)
-        for place, (at, key) in enumerate(seen):
-            if place >= MOST_USES or self._at - at > GONE_AFTER:
+        for number, (at, key) in enumerate(seen):
+            if number >= MOST_USES or self._at - at > GONE_AFTER:
                 del uses[key]
 
     def _of_jobs(self) -> list[Event]:
         """Events of Slurm jobs that have GPUs and do not use them, once for each GPU and job."""
-        idle = {f"{gpu.allocation.job} {gpu.index}": gpu for gpu in self._reading.gpus if self._is_idle(gpu)}
+        by_card = ((f"{gpu.allocation.job} {card}", gpu) for card, gpu in self._by_card())
+        idle = {key: gpu for key, gpu in by_card if self._is_idle(gpu)}
         kept = self._kept.idle
-        self._kept.idle = {key: kept.get(key, Watched(IDLE, self._at)) for key in idle}
+        # By index in a file of an older version.
+        before = {key: kept.get(f"{gpu.allocation.job} {gpu.index}") for key, gpu in idle.items()}
+        self._kept.idle = {key: kept.get(key) or before[key] or Watched(IDLE, self._at) for key in idle}
         long: dict[str, list[str]] = {}
         for key, watched in self._kept.idle.items():
             lasted = (self._at - watched.since).total_seconds()

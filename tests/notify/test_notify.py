@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from gpumon_static.model import Fault, HostReading
+from gpumon_static.model import Allocated, Allocation, Fault, HostReading
 from gpumon_static.model.rules import RULES
 from gpumon_static.store import events_file
 from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.survey.changes import MOST_EVENTS, note_changes
 from gpumon_static.survey.news import tell
-from tests.builders import READ_AT, busy_gpu, failed, gpu, host_config, reading
+from tests.builders import READ_AT, busy_gpu, failed, gpu, held_gpu, host_config, reading
 from tests.command import gpumon
 from tests.notify_lab import STEP, UP, lab, run
 
@@ -222,14 +222,17 @@ def test_a_gpu_in_use_keeps_its_time_while_its_host_reports_no_uuid() -> None:
     assert (event.type, event.lasted_s, event.gpus[0].uuid) == ("gpu-freed", 61 * 300, "GPU-b")
     freed = reading("n1", [gpu(0, uuid=None, bus_id="00:11.0")])
     (event,) = run([named, *[named] * 60, freed, freed])
-    assert (event.type, event.lasted_s) == ("gpu-freed", 61 * 300), "it is freed while it has no UUID"
+    told = (event.type, event.lasted_s, event.gpus[0].uuid)
+    assert told == ("gpu-freed", 61 * 300, "GPU-b"), "it is freed while its host reports no UUID"
     (event,) = run([free, *[nameless] * 36, *[named] * 24, free, free])
     assert (event.type, event.lasted_s) == ("gpu-freed", 60 * 300), "the use began while it had no UUID"
 
 
 def test_a_gpu_without_uuid_takes_no_time_of_one_that_is_elsewhere_in_its_host() -> None:
     first = reading("n1", [busy_gpu(0, uuid="GPU-a", bus_id="00:10.0"), gpu(1, uuid=None, bus_id="00:11.0")])
-    swapped = reading("n1", [gpu(0, uuid=None, bus_id="00:10.0"), busy_gpu(1, uuid="GPU-a", bus_id="00:11.0")])
+    swapped = reading(
+        "n1", [gpu(0, uuid=None, bus_id="00:10.0"), busy_gpu(1, uuid="GPU-a", bus_id="00:11.0")]
+    )
     free = reading("n1", [gpu(0, uuid=None, bus_id="00:10.0"), gpu(1, uuid="GPU-a", bus_id="00:11.0")])
     (event,) = run([first, *[first] * 30, *[swapped] * 30, free, free])
     assert (event.lasted_s, event.gpus[0].uuid) == (61 * 300, "GPU-a")
@@ -244,6 +247,16 @@ def test_a_use_kept_by_index_goes_on_by_its_bus_id() -> None:
     now = reading("n1", [gpu(0, uuid=None, bus_id="00:10.0")])
     new = [event for minute in (300, 305) for event in note_changes(memory, [dated(now, minute)], lab())]
     assert [(event.type, event.lasted_s) for event in new] == [("gpu-freed", 300 * 60)]
+
+
+def test_a_job_that_leaves_its_gpu_idle_is_reported_once_when_numbers_shift() -> None:
+    given = Allocation(Allocated.YES, job="7", user="bob")
+    idle = held_gpu(1, "bob", uuid="GPU-b", allocation=given)
+    two, one = reading("n1", [gpu(0, uuid="GPU-a"), idle]), reading("n1", [replace(idle, index=0)])
+    (event,) = run([two, *[two] * 14, *[one] * 40])
+    assert (event.type, event.job, event.gpus[0].uuid) == ("job-idle", "7", "GPU-b")
+    (event,) = run([two, *[two] * 8, *[one] * 8])
+    assert event.lasted_s == 12 * 300, "of the card, under both numbers"
 
 
 def test_a_gpu_recovered_since_its_fault_was_last_seen() -> None:
