@@ -18,7 +18,7 @@ from gpumon_static.store import events_file
 from gpumon_static.store.events import Event, EventMemory
 from gpumon_static.survey.changes import MOST_EVENTS, note_changes
 from gpumon_static.survey.news import tell
-from tests.builders import READ_AT, busy_gpu, failed, gpu, held_gpu, host_config, reading
+from tests.builders import READ_AT, busy_gpu, failed, gpu, host_config, reading
 from tests.command import gpumon
 from tests.notify_lab import STEP, UP, lab, run
 
@@ -141,6 +141,15 @@ def test_a_faulty_gpu_that_gets_another_number_is_no_news() -> None:
     assert tell(run([UP, BAD, BAD, moved, moved, *[well] * 40])[-1]).title == "n1: GPU 0 is healthy again"
 
 
+def test_a_faulty_gpu_is_lost_though_another_faulty_one_has_its_number() -> None:
+    fine = reading("n1", [gpu(0, uuid="GPU-a"), gpu(1, uuid="GPU-b")])
+    both = reading("n1", [gpu(0, uuid="GPU-a", faults=(ECC,)), gpu(1, uuid="GPU-b", faults=(ECC,))])
+    one = reading("n1", [gpu(0, uuid="GPU-b", faults=(ECC,))])
+    events = run([fine, both, both, *[one] * 40])
+    assert types(events) == ["gpu-fault", "gpu-fault"]
+    assert [(g.uuid, g.rules) for g in events[1].gpus] == [("GPU-a", ("lost",))]
+
+
 def test_a_gpu_that_vanishes_for_one_run_is_no_news() -> None:
     assert types(run([UP, BAD, BAD, reading("n1", [gpu(0)]), BAD, BAD])) == ["gpu-fault"]
 
@@ -251,7 +260,7 @@ def test_a_use_kept_by_index_goes_on_by_its_bus_id() -> None:
 
 def test_a_job_that_leaves_its_gpu_idle_is_reported_once_when_numbers_shift() -> None:
     given = Allocation(Allocated.YES, job="7", user="bob")
-    idle = held_gpu(1, "bob", uuid="GPU-b", allocation=given)
+    idle = gpu(1, uuid="GPU-b", allocation=given)
     two, one = reading("n1", [gpu(0, uuid="GPU-a"), idle]), reading("n1", [replace(idle, index=0)])
     (event,) = run([two, *[two] * 14, *[one] * 40])
     assert (event.type, event.job, event.gpus[0].uuid) == ("job-idle", "7", "GPU-b")
