@@ -241,11 +241,11 @@ class _Observation:
         """Move the faults of a GPU that has another number after a reboot."""
         listed = {gpu.uuid: str(gpu.index) for gpu in self._reading.gpus if gpu.uuid}
         moved = {old: listed.get(uuid, old) for old, uuid in self._kept.faulty.items()}
-        # One that is no longer listed leaves its number to another faulty one, and has a number that is left over.
-        places = [moved[old] for old, uuid in self._kept.faulty.items() if uuid in listed]
+        # One that is no longer listed leaves its number to another faulty one, for one that is left over.
+        places = [moved[old] for old, card in self._kept.faulty.items() if card in listed]
         left = (old for old in moved if old not in places)
-        for old, uuid in self._kept.faulty.items():
-            if uuid not in listed and old in places:
+        for old, card in self._kept.faulty.items():
+            if card not in listed and old in places:
                 moved[old] = next(left)
 
         def place(key: str) -> str:
