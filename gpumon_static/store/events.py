@@ -24,6 +24,8 @@ class Watched:
     seen: int = 0
     seen_at: datetime | None = None
     """Of a GPU in use: when its state was last known."""
+    place: str | None = None
+    """Of a GPU in use: its bus id, or its index where there is none."""
 
     def leave_out(self, state: str, at: datetime, longest: timedelta, usual: timedelta) -> None:
         """Do not count the time before this sample, if it was not seen for longer than `longest`."""
@@ -56,7 +58,7 @@ class HostMemory:
     read_at: datetime
     host: Watched
     uses: dict[str, Watched] = field(default_factory=dict)
-    """By UUID, or by index where there is none; those that are free and were so before are left out."""
+    """By UUID, or by place where there is none; those that are free and were so before are left out."""
     faults: dict[str, Watched] = field(default_factory=dict)
     """By GPU and rule, such as `3 ecc-errors`; those that are not there are left out."""
     faulty: dict[str, str] = field(default_factory=dict)

@@ -146,6 +146,7 @@ def _watched(given: Mapping[str, Any]) -> Watched:
         next_since=_optional(given, "next_since", _time),
         seen=_whole(given.get("seen", 0)),
         seen_at=_optional(given, "seen_at", _time),
+        place=_optional(given, "place", _text),
     )
 
 

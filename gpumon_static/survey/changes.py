@@ -109,6 +109,8 @@ class _Observation:
         found = self._of_host()
         if self._reading.ok and self._kept.host.state == UP:
             found += [*self._of_faults(), *self._of_uses(), *self._of_jobs()]
+        elif self._reading.ok:
+            self._bridge_uses()
         return found
 
     def _of_host(self) -> list[Event]:
@@ -124,50 +126,67 @@ class _Observation:
 
     def _of_uses(self) -> list[Event]:
         """Events of GPUs freed after long use; a GPU whose state is not known keeps the one it had."""
-        freed: list[tuple[Gpu, datetime, float]] = []
-        usual = timedelta(seconds=self._config.site.interval)
+        freed: list[tuple[EventGpu, datetime, float]] = []
         for key, gpu in self._by_card():
             state = gpu_state(gpu, self._config.busy)
             if state is State.UNKNOWN or gpu.slices:
                 continue
             now = TAKEN if state.is_taken else FREE
             watched = self._watch(self._kept.uses, key, now, FREE)
-            watched.leave_out(now, self._at, max(PAUSE, 1.5 * usual), usual)
+            watched.place = _place(gpu)
+            self._leave_out(watched, now)
             left = watched.see(now, self._at, self._needed)
             if left is not None and now == FREE:
-                freed.append((gpu, watched.since, (watched.since - left).total_seconds()))
+                known = EventGpu(gpu.index, gpu.name, None if key == watched.place else key)
+                freed.append((known, watched.since, (watched.since - left).total_seconds()))
             self._forget(self._kept.uses, key, FREE)
         long = [entry for entry in freed if entry[2] >= self._config.notify.long_use * 3600]
         if not long:
             return []
-        gpus = tuple(EventGpu(gpu.index, gpu.name, gpu.uuid) for gpu, _, _ in long)
+        gpus = tuple(gpu for gpu, _, _ in long)
         since, lasted = max(at for _, at, _ in long), min(seconds for _, _, seconds in long)
         return [self._event("gpu-freed", since, lasted_s=lasted, gpus=gpus)]
 
+    def _bridge_uses(self) -> None:
+        """A host answers that still counts as down: its GPUs were not seen until now, not until it is up."""
+        for key, gpu in self._by_card():
+            state = gpu_state(gpu, self._config.busy)
+            if key in self._kept.uses and state.is_taken and not gpu.slices:
+                self._leave_out(self._kept.uses[key], TAKEN)
+
+    def _leave_out(self, watched: Watched, now: str) -> None:
+        usual = timedelta(seconds=self._config.site.interval)
+        watched.leave_out(now, self._at, max(PAUSE, 1.5 * usual), usual)
+
     def _by_card(self) -> Iterator[tuple[str, Gpu]]:
-        """By UUID, because numbers shift when a GPU is taken out; by index in a host without UUIDs."""
+        """By UUID, because numbers shift when a GPU is taken out.
+
+        One without, or with that of another, is the one that was last in its place, as in the history.
+        """
         uses = self._kept.uses
         times = Counter(gpu.uuid for gpu in self._reading.gpus)
-        is_named = any(uuid and times[uuid] == 1 for uuid in times) or not all(map(str.isdecimal, uses))
+        there = {watched.place: key for key, watched in uses.items() if watched.place and not times[key]}
         for gpu in self._reading.gpus:
-            index = str(gpu.index)
-            if not is_named:
-                yield index, gpu
-            # Which one a GPU without a UUID is, among others that have one, is not known.
-            elif gpu.uuid and times[gpu.uuid] == 1:
-                if index in uses and gpu.uuid not in uses:
-                    uses[gpu.uuid] = uses.pop(index)
-                yield gpu.uuid, gpu
+            place = _place(gpu)
+            key = gpu.uuid if gpu.uuid and times[gpu.uuid] == 1 else there.get(place, place)
+            # What is kept by its place, or by its index in a file of an older version.
+            for unnamed in {place, str(gpu.index)} & uses.keys() - {key}:
+                uses.setdefault(key, uses[unnamed])
+                del uses[unnamed]
+            yield key, gpu
         seen = sorted(((w.seen_at or self._at, key) for key, w in uses.items()), reverse=True)
-        for place, (at, key) in enumerate(seen):
-            if place >= MOST_USES or self._at - at > GONE_AFTER:
+        for number, (at, key) in enumerate(seen):
+            if number >= MOST_USES or self._at - at > GONE_AFTER:
                 del uses[key]
 
     def _of_jobs(self) -> list[Event]:
         """Events of Slurm jobs that have GPUs and do not use them, once for each GPU and job."""
-        idle = {f"{gpu.allocation.job} {gpu.index}": gpu for gpu in self._reading.gpus if self._is_idle(gpu)}
+        by_card = ((f"{gpu.allocation.job} {card}", gpu) for card, gpu in self._by_card())
+        idle = {key: gpu for key, gpu in by_card if self._is_idle(gpu)}
         kept = self._kept.idle
-        self._kept.idle = {key: kept.get(key, Watched(IDLE, self._at)) for key in idle}
+        # By index in a file of an older version.
+        before = {key: kept.get(f"{gpu.allocation.job} {gpu.index}") for key, gpu in idle.items()}
+        self._kept.idle = {key: kept.get(key) or before[key] or Watched(IDLE, self._at) for key in idle}
         long: dict[str, list[str]] = {}
         for key, watched in self._kept.idle.items():
             lasted = (self._at - watched.since).total_seconds()
@@ -222,6 +241,12 @@ class _Observation:
         """Move the faults of a GPU that has another number after a reboot."""
         listed = {gpu.uuid: str(gpu.index) for gpu in self._reading.gpus if gpu.uuid}
         moved = {old: listed.get(uuid, old) for old, uuid in self._kept.faulty.items()}
+        # One that is no longer listed leaves its number to another faulty one, for one that is left over.
+        places = [moved[old] for old, card in self._kept.faulty.items() if card in listed]
+        left = (old for old in moved if old not in places)
+        for old, card in self._kept.faulty.items():
+            if card not in listed and old in places:
+                moved[old] = next(left)
 
         def place(key: str) -> str:
             index, rule = key.split()
@@ -328,3 +353,8 @@ class _Observation:
         name = f"{kind} {self._host.name} {self._at.isoformat()}{of_job}"
         key = str(uuid.uuid5(uuid.UUID(self._feed_id), name))
         return Event(key, kind, self._host.name, self._host.group, self._at, since, **values)  # type: ignore[arg-type]
+
+
+def _place(gpu: Gpu) -> str:
+    """Where a GPU is in its host."""
+    return gpu.bus_id or str(gpu.index)

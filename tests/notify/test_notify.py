@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpumon_static.model import Fault, HostReading
+from gpumon_static.model import Allocated, Allocation, Fault, HostReading
 from gpumon_static.model.rules import RULES
 from gpumon_static.store import events_file
 from gpumon_static.store.events import Event, EventMemory
@@ -141,6 +141,15 @@ def test_a_faulty_gpu_that_gets_another_number_is_no_news() -> None:
     assert tell(run([UP, BAD, BAD, moved, moved, *[well] * 40])[-1]).title == "n1: GPU 0 is healthy again"
 
 
+def test_a_faulty_gpu_is_lost_though_another_faulty_one_has_its_number() -> None:
+    fine = reading("n1", [gpu(0, uuid="GPU-a"), gpu(1, uuid="GPU-b")])
+    both = reading("n1", [gpu(0, uuid="GPU-a", faults=(ECC,)), gpu(1, uuid="GPU-b", faults=(ECC,))])
+    one = reading("n1", [gpu(0, uuid="GPU-b", faults=(ECC,))])
+    events = run([fine, both, both, *[one] * 40])
+    assert types(events) == ["gpu-fault", "gpu-fault"]
+    assert [(g.uuid, g.rules) for g in events[1].gpus] == [("GPU-a", ("lost",))]
+
+
 def test_a_gpu_that_vanishes_for_one_run_is_no_news() -> None:
     assert types(run([UP, BAD, BAD, reading("n1", [gpu(0)]), BAD, BAD])) == ["gpu-fault"]
 
@@ -192,6 +201,14 @@ def test_time_in_which_nobody_looked_is_no_use_of_a_gpu() -> None:
     assert "gpu-freed" not in types(run(short)), "3 h of use are not long"
 
 
+def test_an_outage_of_an_hour_is_part_of_the_use_though_the_host_is_up_later() -> None:
+    """It answers after an hour, and is up after the second answer."""
+    free, busy = reading("n1", [gpu(0)]), reading("n1", [busy_gpu(0)])
+    events = run([free, *[busy] * 30, *[DOWN] * 11, *[busy] * 30, free, free])
+    assert types(events) == ["host-down", "host-up", "gpu-freed"]
+    assert events[-1].lasted_s == 71 * 300
+
+
 def test_a_gpu_in_use_keeps_its_time_when_numbers_shift() -> None:
     two = reading("n1", [gpu(0, uuid="GPU-a"), busy_gpu(1, uuid="GPU-b")])
     one = reading("n1", [busy_gpu(0, uuid="GPU-b")])
@@ -202,6 +219,53 @@ def test_a_gpu_in_use_keeps_its_time_when_numbers_shift() -> None:
     assert run([two, *[two] * 60, other, other]) == [], (
         "the GPU in use was taken out: none is free after long use"
     )
+
+
+def test_a_gpu_in_use_keeps_its_time_while_its_host_reports_no_uuid() -> None:
+    """By its bus id: another GPU is gone meanwhile, so that the numbers shift."""
+    others = [gpu(0, uuid="GPU-a", bus_id="00:10.0")]
+    named = reading("n1", [*others, busy_gpu(1, uuid="GPU-b", bus_id="00:11.0")])
+    nameless = reading("n1", [busy_gpu(0, uuid=None, bus_id="00:11.0")])
+    free = reading("n1", [*others, gpu(1, uuid="GPU-b", bus_id="00:11.0")])
+    (event,) = run([named, *[named] * 12, *[nameless] * 36, *[named] * 12, free, free])
+    assert (event.type, event.lasted_s, event.gpus[0].uuid) == ("gpu-freed", 61 * 300, "GPU-b")
+    freed = reading("n1", [gpu(0, uuid=None, bus_id="00:11.0")])
+    (event,) = run([named, *[named] * 60, freed, freed])
+    told = (event.type, event.lasted_s, event.gpus[0].uuid)
+    assert told == ("gpu-freed", 61 * 300, "GPU-b"), "it is freed while its host reports no UUID"
+    (event,) = run([free, *[nameless] * 36, *[named] * 24, free, free])
+    assert (event.type, event.lasted_s) == ("gpu-freed", 60 * 300), "the use began while it had no UUID"
+
+
+def test_a_gpu_without_uuid_takes_no_time_of_one_that_is_elsewhere_in_its_host() -> None:
+    first = reading("n1", [busy_gpu(0, uuid="GPU-a", bus_id="00:10.0"), gpu(1, uuid=None, bus_id="00:11.0")])
+    swapped = reading(
+        "n1", [gpu(0, uuid=None, bus_id="00:10.0"), busy_gpu(1, uuid="GPU-a", bus_id="00:11.0")]
+    )
+    free = reading("n1", [gpu(0, uuid=None, bus_id="00:10.0"), gpu(1, uuid="GPU-a", bus_id="00:11.0")])
+    (event,) = run([first, *[first] * 30, *[swapped] * 30, free, free])
+    assert (event.lasted_s, event.gpus[0].uuid) == (61 * 300, "GPU-a")
+
+
+def test_a_use_kept_by_index_goes_on_by_its_bus_id() -> None:
+    """As events.json of an older version has it, of a host without UUIDs."""
+    memory = EventMemory()
+    busy = reading("n1", [busy_gpu(0, uuid=None)])
+    for minute in range(0, 300, 5):
+        note_changes(memory, [dated(busy, minute)], lab())
+    now = reading("n1", [gpu(0, uuid=None, bus_id="00:10.0")])
+    new = [event for minute in (300, 305) for event in note_changes(memory, [dated(now, minute)], lab())]
+    assert [(event.type, event.lasted_s) for event in new] == [("gpu-freed", 300 * 60)]
+
+
+def test_a_job_that_leaves_its_gpu_idle_is_reported_once_when_numbers_shift() -> None:
+    given = Allocation(Allocated.YES, job="7", user="bob")
+    idle = gpu(1, uuid="GPU-b", allocation=given)
+    two, one = reading("n1", [gpu(0, uuid="GPU-a"), idle]), reading("n1", [replace(idle, index=0)])
+    (event,) = run([two, *[two] * 14, *[one] * 40])
+    assert (event.type, event.job, event.gpus[0].uuid) == ("job-idle", "7", "GPU-b")
+    (event,) = run([two, *[two] * 8, *[one] * 8])
+    assert event.lasted_s == 12 * 300, "of the card, under both numbers"
 
 
 def test_a_gpu_recovered_since_its_fault_was_last_seen() -> None:

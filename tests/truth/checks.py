@@ -145,7 +145,7 @@ class Checks:
                 continue
             self._events_seen.add(event["id"])
             since = int(datetime.fromisoformat(event["since"]).timestamp())
-            uuid = event["gpus"][0]["uuid"]
+            uuid = event["gpus"][0].get("uuid")
             used = self.reference.in_use_before(event["host"], uuid, since)
             within = 2 * self.reference.lab.interval
             self.findings.same(

@@ -13,6 +13,8 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 ZONE = "Europe/Berlin"
 CLOCK_CHANGE = int(datetime(2026, 10, 25, 1, tzinfo=UTC).timestamp())
 """From summer to winter time: 3:00 becomes 2:00."""
+SPRING = int(datetime(2027, 3, 28, 1, tzinfo=UTC).timestamp())
+"""From winter to summer time: 2:00 becomes 3:00."""
 GROUPS = {"v1": "vision", "v2": "vision", "l1": "language", "t1": "teaching", "m1": "teaching"}
 SLURM_HOST = "l1"
 SHOWN_NAMES = {"alice": "Alice", "alice2": "Alice"}

@@ -162,9 +162,11 @@ def _in_short(drawn: str, before: int = 0) -> str:
     if not known:
         return ""
     rest = known.lstrip(known[0])
-    if (alike := len(known) - len(rest)) > LONG_RUN:
+    is_run = (alike := len(known) - len(rest)) > LONG_RUN
+    if is_run:
         known = f"{alike}*{known[0]}{rest}"
-    return f"{gap}~{known}" if gap > LONG_GAP else " " * gap + known
+    # The length of a run is the first of what is written, or follows the sign of the gap.
+    return f"{gap}~{known}" if gap > LONG_GAP or (gap and is_run) else " " * gap + known
 
 
 def known_levels(written: str) -> list[int]:

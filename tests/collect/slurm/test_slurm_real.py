@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -265,6 +267,28 @@ def test_a_slurm_that_fails_makes_no_gpu_free(cluster: Cluster, tmp_path: Path) 
     assert re.search(r"slurm +FAILED +login1: error: scontrol failed", checked.stdout)
 
 
+def fetched_states(config: Path) -> list[str]:
+    assert gpumon("fetch", "-c", config).returncode == 0
+    assert gpumon("render", "-c", config).returncode == 0
+    told = json.loads((config.parent / "site" / "gpus.json").read_text())
+    return [gpu["state"] for host in told["hosts"] for gpu in host["gpus"]]
+
+
+def test_a_slurmctld_that_is_only_slow_is_waited_for(cluster: Cluster, tmp_path: Path) -> None:
+    config = cluster.config(tmp_path, SETTINGS + "[notify]\nsamples = 1\nlong_use = 0\n")
+    cluster.slurm.signal_controller(signal.SIGSTOP)
+    timer = threading.Timer(4, cluster.slurm.signal_controller, (signal.SIGCONT,))
+    begun = time.monotonic()
+    timer.start()
+    try:
+        assert fetched_states(config) == ["held", "free", "held", "held"]
+        assert time.monotonic() - begun > 4, "it was asked while it was slow"
+    finally:
+        timer.join()
+    assert gpumon("free", "-c", config).returncode == 0
+    assert json.loads((tmp_path / "data" / "events.json").read_text())["events"] == []
+
+
 def test_a_slurmctld_that_hangs_or_is_killed_offers_nothing_and_frees_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -272,31 +296,25 @@ def test_a_slurmctld_that_hangs_or_is_killed_offers_nothing_and_frees_nothing(
     path = config.read_text().replace("command_timeout = 40", "command_timeout = 9")
     config.write_text(path)
 
-    def states() -> list[str]:
-        assert gpumon("fetch", "-c", config).returncode == 0
-        assert gpumon("render", "-c", config).returncode == 0
-        told = json.loads((tmp_path / "site" / "gpus.json").read_text())
-        return [gpu["state"] for host in told["hosts"] for gpu in host["gpus"]]
-
     def offers() -> int:
         return gpumon("free", "-c", config).returncode
 
-    assert states() == ["held", "free", "held", "held"]
+    assert fetched_states(config) == ["held", "free", "held", "held"]
     assert offers() == 0
     cluster.slurm.signal_controller(signal.SIGSTOP)
     try:
-        assert states() == ["unknown"] * 4
+        assert fetched_states(config) == ["unknown"] * 4
         assert offers() != 0
     finally:
         cluster.slurm.signal_controller(signal.SIGCONT)
     cluster.slurm.signal_controller(signal.SIGKILL)
     try:
-        assert [states(), states()] == [["unknown"] * 4] * 2
+        assert [fetched_states(config), fetched_states(config)] == [["unknown"] * 4] * 2
         assert offers() != 0
         rows_ = gpumon("history", "gpus", "--since", "1h", "--json", "-c", config).stdout
         assert sum(row["free_hours"] for row in json.loads(rows_)["rows"]) < 0.02, "the minute before"
     finally:
         cluster.slurm.start_controller()
-    states()
+    fetched_states(config)
     events = json.loads((tmp_path / "data" / "events.json").read_text())["events"]
     assert [event["type"] for event in events] == []

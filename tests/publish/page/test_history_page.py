@@ -271,6 +271,7 @@ def test_a_series_is_a_letter_per_point_and_a_space_for_a_gap() -> None:
     assert letters([0, 50, None, 100, 250], 100) == "Ag __"
     assert decoded("Ag __", 100) == [0, 50.8, None, 100, 100]
     assert letters([*[None] * 9, *[0] * 5, 100], 100) == "9~5*A_"
+    assert letters([*[None] * 2, *[0] * 5, 100], 100) == "2~5*A_", "spaces before a number would be levels"
     assert decoded("9~5*A_", 100) == [*[None] * 9, *[0] * 5, 100]
 
 
