@@ -367,7 +367,8 @@ def test_a_worker_that_is_gone_is_an_event_a_message_and_a_line_in_health(
         lab.workers["west"].kill()
         lab.workers["west"].wait()
         page, feed = run()
-        assert "Dask worker west" in page and "is gone" in page
+        assert "Dask worker west" in page
+        assert "is gone" in page
         assert "<title>Dask worker west is gone</title>" in feed
         lab.worker("west")
         lab.wait()
