@@ -16,7 +16,7 @@ from gpumon_static.survey.news import tell
 from gpumon_static.survey.workers import lost_workers, note_workers
 
 AT = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
-S = "Dask scheduler tcp://s:8786"
+S = "Dask scheduler"
 GONE = "is gone"
 
 

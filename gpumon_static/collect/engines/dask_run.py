@@ -155,7 +155,7 @@ class _Run:
     def states(self) -> dict[str, str]:
         """Of the workers nothing is known where the scheduler is lost."""
         workers = self._cluster.states() if self._cluster and not self._lost else {}
-        return {f"{SCHEDULER} {self._config.scheduler}": "does not answer" if self._lost else "", **workers}
+        return {SCHEDULER: "does not answer" if self._lost else "", **workers}
 
     # The cluster
 
