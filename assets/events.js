@@ -5,7 +5,7 @@
   "use strict";
   const { element, things } = gpumon;
   const { svg } = gpumon.chart;
-  const WORDS = { "host-down": "host down", "host-up": "host back", "gpu-fault": "GPU fault", "gpu-recovered": "GPU healthy again", "gpu-freed": "GPU free after long use", "job-idle": "job leaves GPUs idle" };
+  const WORDS = { "host-down": "host down", "host-up": "host back", "gpu-fault": "GPU fault", "gpu-recovered": "GPU healthy again", "worker-down": "Dask worker lost", "worker-up": "Dask worker back", "gpu-freed": "GPU free after long use", "job-idle": "job leaves GPUs idle" };
   const DAY = 86400;
   const STEP = 50;
   const WORRIES = "worries";

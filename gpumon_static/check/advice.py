@@ -176,6 +176,11 @@ def no_ps(host: HostConfig) -> tuple[Hint, ...]:
     return (look(host, show), Hint("the package procps has the full one"))
 
 
+def no_room(host: HostConfig) -> tuple[Hint, ...]:
+    show = Command.of("sh", "-c", "ulimit -a; free -m")
+    return (look(host, show, "run as the account: processes and memory that are left to it"),)
+
+
 def wrong_clock(host: HostConfig) -> tuple[Hint, ...]:
     fix = Command.of("timedatectl", "set-ntp", "true").by("root")
     return (look(host, Command.of("timedatectl")), look(host, fix))

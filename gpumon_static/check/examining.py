@@ -146,6 +146,10 @@ def _look_at_ps(host: HostConfig, sections: Mapping[str, str], record: Record) -
     if table.hides:
         message = "other users' processes are hidden (hidepid): GPUs are seen, whose jobs they run is not"
         record.warn(Step.PS, message, *advice.hidden_processes(host))
+    elif "ps" not in sections:
+        # That part of the probe is a process of its own; the rest of the answer is whole.
+        message = "the host could not start a process for the list of processes: users are not shown"
+        record.warn(Step.PS, message, *advice.no_room(host))
     elif not table.entries:
         record.warn(Step.PS, "no ps and no /proc: no user names will be shown", *advice.no_ps(host))
     elif all(entry.elapsed_s is None for entry in table.entries.values()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpumon_static.collect.engines.ask import OnReading, ask
 from gpumon_static.collect.readers import ReaderFactory
@@ -20,6 +20,8 @@ class LabReadings:
     """In the order in which they were to be asked."""
     slurm: list[HostReading]
     """One for each cluster of the config, whether it answered or not."""
+    workers: dict[str, str] = field(default_factory=dict)
+    """The scheduler and the workers of Dask, and why one could not be used."""
 
 
 def ask_lab(
@@ -39,8 +41,9 @@ def ask_lab(
     """
     asked = tuple(cluster.asked for cluster in config.clusters)
     factory = ReaderFactory(config.path, (*asked, *hosts), clock, frozenset(late))
-    readings = ask(factory, config.fetch, on_reading=on_reading, say=say)
+    workers: dict[str, str] = {}
+    readings = ask(factory, config.fetch, on_reading=on_reading, say=say, on_workers=workers.update)
     questions = {cluster.name for cluster in asked}
     answers = {reading.host: reading for reading in readings if reading.host in questions}
     others = [reading for reading in readings if reading.host not in questions]
-    return LabReadings(join(others, answers, config, last_nodes), list(answers.values()))
+    return LabReadings(join(others, answers, config, last_nodes), list(answers.values()), workers)

@@ -66,7 +66,7 @@ def fetch(
         readings = [by_name[host.name] for host in hosts]
         snapshot.write(config.csv_path, kept)
         slurm_file.write(slurm_file.path_in(config.paths.data), lab.slurm)
-        events = keep(config, kept, readings, clock(), warn or say)
+        events = keep(config, kept, readings, clock(), warn or say, lab.workers)
         make_private(config, say)
     # The lock is free again: a slow command must not block the next run.
     notify(events, config, say)

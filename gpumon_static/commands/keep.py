@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from gpumon_static.config.settings import Config
@@ -14,13 +14,22 @@ from gpumon_static.store.history import record
 from gpumon_static.survey.changes import note_changes
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.sightings import sightings
+from gpumon_static.survey.workers import note_workers
 from gpumon_static.text import Say
 
 
 def keep(
-    config: Config, readings: Sequence[HostReading], asked: Sequence[HostReading], now: datetime, say: Say
+    config: Config,
+    readings: Sequence[HostReading],
+    asked: Sequence[HostReading],
+    now: datetime,
+    say: Say,
+    workers: Mapping[str, str] | None = None,
 ) -> list[Event]:
-    """Return the new events. `asked`: the readings of this run. Problems are reported and never end a run."""
+    """Return the new events. Problems are reported and never end a run.
+
+    `asked`: the readings of this run. `workers`: of Dask, with why one could not be used.
+    """
     path = events_file.path_in(config.paths.data)
     memory, can_note = EventMemory(), True
     try:
@@ -44,7 +53,7 @@ def keep(
     if belief.is_believed:
         memory.date_hosts(clock.EARLIEST_VALID, before)
     if belief.is_believed or belief.notes_events:
-        new = note_changes(memory, asked, config)
+        new = [*note_changes(memory, asked, config), *note_workers(memory, workers or {}, config, now)]
     if belief.is_believed:
         record.record(
             config,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from gpumon_static.store.slurm import slurm_file
 from gpumon_static.store.slurm.slurm_file import ClusterReport
 from gpumon_static.survey.privacy import key_for
 from gpumon_static.survey.survey import build_survey
+from gpumon_static.survey.workers import lost_workers
 from gpumon_static.system.files import Content, write_for_web
 from gpumon_static.system.memory import gc_paused
 
@@ -73,7 +74,9 @@ def render_only(config: Config, now: datetime) -> None:
 def _files(config: Config, now: datetime, kept: _Kept) -> dict[str, Content]:
     branding = load_branding(config)
     # The data before the pages that are read with it.
+    lost = lost_workers(kept.events)
     survey = build_survey(kept.readings, config, now, key=kept.key, clusters=kept.clusters)
+    survey = replace(survey, lost_workers=lost)
     files: dict[str, Content] = {**build_exports(survey, config, kept.events, snapshot.to_csv)}
     if config.site.gpufree:
         files[GPUFREE] = gpufree(config.site.url or "")
@@ -85,7 +88,7 @@ def _files(config: Config, now: datetime, kept: _Kept) -> dict[str, Content]:
     pages = render_site(make_ready(survey, config, main, kept.key, kept.past, months), branding, taken)
     for page in others:
         its_survey = build_survey(kept.readings, config, now, page, kept.key, kept.clusters)
-        whole = make_ready(its_survey, config, page, kept.key, kept.past)
+        whole = make_ready(replace(its_survey, lost_workers=lost), config, page, kept.key, kept.past)
         pages |= render_site(whole, branding, [*taken, *pages])
     # Made last, since at 80,000 GPUs its rows would be in memory beside the pages in work.
     return {**files, **(show_files(survey) if config.site.show else {}), **pages}

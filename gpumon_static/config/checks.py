@@ -28,7 +28,8 @@ MAIN_PAGE = "index.html"
 LONGEST_COMPARED = 120
 MOST_COMPARED = 2000
 """Comparisons in the search for the nearest name, which is slow; after them no more hints are given."""
-EVENT_TYPES = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "gpu-freed", "job-idle")
+EVENTS_OF_HOSTS = ("host-down", "host-up", "gpu-fault", "gpu-recovered", "worker-down", "worker-up")
+EVENT_TYPES = (*EVENTS_OF_HOSTS, "gpu-freed", "job-idle")
 
 
 class Wrong(ValueError):

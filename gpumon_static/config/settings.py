@@ -14,7 +14,7 @@ from typing import Any
 
 from gpumon_static.bounds.vendors import ANY, VENDORS
 from gpumon_static.config.checks import (
-    EVENT_TYPES,
+    EVENTS_OF_HOSTS,
     MAIN_PAGE,
     Check,
     boolean,
@@ -252,7 +252,7 @@ class SiteConfig:
 class NotifyConfig:
     command: tuple[str, ...] | None = key(None, command_line, "run once for each event", secret=True)
     events: tuple[str, ...] = key(
-        EVENT_TYPES[:4], event_types, "events that the command is run for; the feed has all"
+        EVENTS_OF_HOSTS, event_types, "events that the command is run for; the feed has all"
     )
     samples: int = key(2, integer(1, 100), "runs in a row that must see a state before it counts")
     long_use: float = key(4.0, real(0, 8760), "hours in use after which a GPU that becomes free is an event")

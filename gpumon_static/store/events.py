@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+WORKER_DOWN, WORKER_UP = "worker-down", "worker-up"
 TAKEN = "taken"
 """A GPU in use."""
 
@@ -83,6 +84,7 @@ class Event:
     type: str
     """One of config.EVENT_TYPES."""
     host: str
+    """Of an event about Dask its name there, such as `Dask worker b`, which no host can have."""
     group: str | None
     at: datetime
     """When it counted: the time of the fetch."""
@@ -98,12 +100,19 @@ class Event:
     user: str | None = None
     """Its owner."""
 
+    @property
+    def is_of_worker(self) -> bool:
+        """About Dask, and so about all hosts."""
+        return self.type in (WORKER_DOWN, WORKER_UP)
+
 
 @dataclass
 class EventMemory:
     feed_id: str = ""
     hosts: dict[str, HostMemory] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    workers: dict[str, Watched] = field(default_factory=dict)
+    """The scheduler and the workers of Dask, as `Dask worker b`."""
     doubted: list[datetime] = field(default_factory=list)
     """The last runs, as far as their clock was not believed: see store/clock.py."""
 
@@ -126,9 +135,11 @@ class EventMemory:
         self._move_hosts(lambda time: at if time < earliest else time)
 
     def _move_hosts(self, move: Callable[[datetime], datetime]) -> None:
+        all_watched = list(self.workers.values())
         for kept in self.hosts.values():
             kept.read_at = move(kept.read_at)
-            for watched in (kept.host, *kept.uses.values(), *kept.faults.values(), *kept.idle.values()):
-                watched.since = move(watched.since)
-                watched.next_since = watched.next_since and move(watched.next_since)
-                watched.seen_at = watched.seen_at and move(watched.seen_at)
+            all_watched += [kept.host, *kept.uses.values(), *kept.faults.values(), *kept.idle.values()]
+        for watched in all_watched:
+            watched.since = move(watched.since)
+            watched.next_since = watched.next_since and move(watched.next_since)
+            watched.seen_at = watched.seen_at and move(watched.seen_at)

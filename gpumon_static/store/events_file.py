@@ -118,6 +118,7 @@ def _memory(document: Mapping[str, Any], path: Path) -> EventMemory:
         feed_id=_feed_id(document["feed_id"]),
         hosts={name: _host(host) for name, host in document["hosts"].items()},
         events=[event_of(event) for event in document["events"]],
+        workers={_text(name): _watched(one) for name, one in document.get("workers", {}).items()},
         doubted=[_time(at) for at in document.get("doubted", ())],
     )
 

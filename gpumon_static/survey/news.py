@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpumon_static.model import rules
+from gpumon_static.store.events import WORKER_DOWN, WORKER_UP
 from gpumon_static.survey.names import short_model
 from gpumon_static.survey.privacy import REASONS
 from gpumon_static.times import duration
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from gpumon_static.store.events import Event, EventGpu
 
 
+WITHOUT_WORKER = (
+    "Other workers or the collector read the hosts of any worker; those with `worker = ...` may be down."
+)
 MOST_LINES = 32
 """Of one event: the feed has fifty of them."""
 
@@ -36,6 +40,11 @@ def tell(event: Event, *, with_error: bool = True) -> News:
         )
     if event.type == "host-up":
         return News(f"{event.host} is back", f"It gave no data for {duration(event.lasted_s)}.")
+    if event.type == WORKER_DOWN:
+        since = f"{event.since.astimezone():%d %b %H:%M %Z}"
+        return News(f"{event.host} {event.error}", f"Since {since}. {WITHOUT_WORKER}")
+    if event.type == WORKER_UP:
+        return News(f"{event.host} is back", f"It could not be used for {duration(event.lasted_s)}.")
     if event.type == "gpu-fault":
         return _fault(event, with_error)
     if event.type == "job-idle":

@@ -205,6 +205,8 @@ class Survey:
     refresh_s: int
     clusters: tuple[ClusterReport, ...] = ()
     """How the question to each Slurm ended."""
+    lost_workers: tuple[tuple[str, str], ...] = ()
+    """Of Dask, each with the reason."""
 
     @cached_property
     def latest(self) -> datetime | None:

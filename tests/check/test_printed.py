@@ -47,6 +47,10 @@ MADE = {
         "check/advice.py",
         "sh -c 'ps --version; ls -l $(command -v ps)'",
     ): "the lab's ps is whole; no name in it",
+    (
+        "check/advice.py",
+        "sh -c 'ulimit -a; free -m'",
+    ): "no host of the lab is at a limit; no name in it",
     ("check/advice.py", "nc -vz -w 5"): "no host of the lab drops packets; nc waits for one",
     ("check/advice.py", "head -40"): PART,
     ("check/advice.py", "probe"): TRIED,

@@ -346,6 +346,39 @@ def test_what_a_stopped_worker_had_is_read_by_another(gpu_hosts: GpuHosts, tmp_p
     assert told == ["gpumon-static: the Dask worker a does not answer: others read its hosts"]
 
 
+def test_a_worker_that_is_gone_is_an_event_a_message_and_a_line_in_health(
+    gpu_hosts: GpuHosts, tmp_path: Path
+) -> None:
+    host = gpu_hosts.add_xml(xml("quick"))
+    command = f"[notify]\nsamples = 1\ncommand = \"sh -c 'echo $GPUMON_TITLE >> {tmp_path}/sent'\"\n"
+    with DaskLab(tmp_path) as lab:
+        for name in ("east", "west"):
+            lab.worker(name)
+        lab.wait()
+        config = gpu_hosts.config(tmp_path, host, more=engine(lab, deadline=60) + command)
+
+        def run() -> tuple[str, str]:
+            assert gpumon("fetch", "-c", config).returncode == 0
+            assert gpumon("render", "-c", config).returncode == 0
+            return (tmp_path / "site/index.html").read_text(), (tmp_path / "site/feed.xml").read_text()
+
+        page, feed = run()
+        assert "Dask worker west" not in page + feed
+        lab.workers["west"].kill()
+        lab.workers["west"].wait()
+        page, feed = run()
+        assert "Dask worker west" in page
+        assert "is gone" in page
+        assert "<title>Dask worker west is gone</title>" in feed
+        lab.worker("west")
+        lab.wait()
+        page, feed = run()
+    assert "<title>Dask worker west is back</title>" in feed
+    assert "1 fault is open" not in page
+    sent = (tmp_path / "sent").read_text().splitlines()
+    assert sent == ["Dask worker west is gone", "Dask worker west is back"]
+
+
 def test_hosts_of_a_worker_without_the_key_are_read_by_another(gpu_hosts: GpuHosts, tmp_path: Path) -> None:
     hosts = [gpu_hosts.add_xml(xml(str(number))) for number in range(8)]
     with_key, without = tmp_path / "with-key", tmp_path / "without"

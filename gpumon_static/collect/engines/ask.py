@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gpumon_static.collect.engines.dask_cluster import DaskWorker
 
 OnReading = Callable[[HostReading], None]
+OnWorkers = Callable[[dict[str, str]], None]
+"""Takes the scheduler and the workers of Dask, and why one could not be used; empty where it could."""
 
 
 def ask(
@@ -27,6 +29,7 @@ def ask(
     on_reading: OnReading = lambda _: None,
     on_note: Note = nobody,
     say: Say = lambda _: None,
+    on_workers: OnWorkers = lambda _: None,
 ) -> list[HostReading]:
     """Exactly one reading for each of the factory's hosts, in their order, by the deadline.
 
@@ -35,7 +38,7 @@ def ask(
     `GpumonError` where the engine is not to be had.
     """
     if config.engine == "dask":
-        return _ask_dask(factory, config, on_reading, on_note, say)
+        return _ask_dask(factory, config, on_reading, on_note, say, on_workers)
     if config.engine == "threads":
         return threads.ask(factory, config, on_reading=on_reading, on_note=on_note, say=say)
     try:
@@ -47,11 +50,16 @@ def ask(
 
 
 def _ask_dask(
-    factory: ReaderFactory, config: FetchConfig, on_reading: OnReading, on_note: Note, say: Say
+    factory: ReaderFactory,
+    config: FetchConfig,
+    on_reading: OnReading,
+    on_note: Note,
+    say: Say,
+    on_workers: OnWorkers,
 ) -> list[HostReading]:
     with _needs_dask():
         from gpumon_static.collect.engines import dask_run
-    return dask_run.ask(factory, config, on_reading, on_note, say)
+    return dask_run.ask(factory, config, on_reading, on_note, say, on_workers)
 
 
 def dask_workers(config: FetchConfig) -> list[DaskWorker]:

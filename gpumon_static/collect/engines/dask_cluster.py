@@ -19,6 +19,7 @@ from gpumon_static.system.command import Command
 from gpumon_static.text import Say, one_line
 
 PACKAGE = "gpumon-static"
+SCHEDULER = "Dask scheduler"
 CONNECT_S = 10.0
 ANSWER_S = 10.0
 """For what the scheduler or a worker reports about itself."""
@@ -41,6 +42,12 @@ class DaskWorker:
     @property
     def is_ours(self) -> bool:
         return self.version == our_version()
+
+    @property
+    def label(self) -> str:
+        """A worker without a name is known by its machine: it has another port after each start."""
+        machine = self.address.rpartition("://")[2].rpartition(":")[0]
+        return f"Dask worker {machine if self.name == self.address else self.name}"
 
     @property
     def trouble(self) -> str:
@@ -158,6 +165,9 @@ class Cluster:
         self.client = client
         self._say = say
         self._asked: dict[str, asyncio.Task[DaskWorker]] = {}
+        self._known: dict[str, DaskWorker] = {}
+        """All that this run has seen, by address."""
+        self._there: set[str] = set()
         self.workers: list[DaskWorker] = []
         """Those that may be used."""
         self.hung: set[str] = set()
@@ -166,6 +176,8 @@ class Cluster:
     async def look(self) -> None:
         """Raises `OSError` or `TimeoutError` where the scheduler does not answer."""
         found = await _workers(self.client)
+        self._there = {one.address for one in found}
+        self._known |= {one.address: one for one in found}
         for one in found:
             if one.address not in self._asked:
                 self._asked[one.address] = asyncio.create_task(self._ask_version(one))
@@ -177,6 +189,22 @@ class Cluster:
 
     def able(self, label: str | None) -> list[DaskWorker]:
         return [one for one in self.workers if one.may_ask(label) and one.address not in self.hung]
+
+    def states(self) -> dict[str, str]:
+        """Each worker that this run has seen, and why it cannot be used; empty where it can."""
+        states: dict[str, str] = {}
+        for address, one in self._known.items():
+            task = self._asked[address]
+            why = ""
+            if address not in self._there:
+                why = "is gone"
+            elif address in self.hung or not task.done():
+                why = "does not answer"
+            elif not task.result().is_ours:
+                why = f"has another version of {PACKAGE}, none, or does not answer"
+            # One that was started anew has the same name.
+            states[one.label] = states.get(one.label, why) and why
+        return states
 
     async def _ask_version(self, one: DaskWorker) -> DaskWorker:
         worker = await _with_version(self.client, one)

@@ -23,6 +23,7 @@ from gpumon_static.collect.engines import dask_task
 from gpumon_static.collect.engines.dask_cluster import (
     ANSWER_S,
     PACKAGE,
+    SCHEDULER,
     Cluster,
     DaskWorker,
     connected,
@@ -71,8 +72,12 @@ def ask(
     on_reading: Callable[[HostReading], None],
     on_note: Note,
     say: Say,
+    on_workers: Callable[[dict[str, str]], None],
 ) -> list[HostReading]:
-    """Raises `GpumonError` where there is no scheduler to be reached, and the config wants no fallback."""
+    """Raises `GpumonError` where there is no scheduler to be reached, and the config wants no fallback.
+
+    `on_workers`: takes the scheduler and each worker, with why it could not be used.
+    """
 
     async def run() -> list[HostReading]:
         end = time.monotonic() + config.deadline
@@ -84,7 +89,10 @@ def ask(
                 if not config.dask_fallback:
                     raise
                 lost = str(error)
-            return await _Run(client, lost, factory, config, end, on_reading, on_note, say).run()
+            run = _Run(client, lost, factory, config, end, on_reading, on_note, say)
+            readings = await run.run()
+            on_workers(run.states())
+            return readings
 
     return asyncio.run(run())
 
@@ -143,6 +151,11 @@ class _Run:
             await self._hear(max(0.0, min(LOOK_EVERY_S, self._end + GRACE_S - time.monotonic())))
         await self._own.close()
         return [self._done[host.name] for host in self._factory.hosts]
+
+    def states(self) -> dict[str, str]:
+        """Of the workers nothing is known where the scheduler is lost."""
+        workers = self._cluster.states() if self._cluster and not self._lost else {}
+        return {SCHEDULER: "does not answer" if self._lost else "", **workers}
 
     # The cluster
 

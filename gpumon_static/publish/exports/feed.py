@@ -21,7 +21,7 @@ BEFORE_ALL = datetime(2000, 1, 1, tzinfo=UTC)
 
 def feed_xml(memory: EventMemory, hosts: Collection[str], title: str, *, with_errors: bool) -> str:
     """Of these hosts. `with_errors`: with the hosts' own errors, which may contain names."""
-    shown = [event for event in memory.events if event.host in hosts][-MOST_ENTRIES:]
+    shown = [event for event in memory.events if event.is_of_worker or event.host in hosts][-MOST_ENTRIES:]
     feed_id = memory.feed_id or uuid.uuid5(uuid.NAMESPACE_URL, f"gpumon-static {title}")
     since = [kept.host.since for kept in memory.hosts.values()]
     updated = shown[-1].at if shown else max(since, default=BEFORE_ALL)
@@ -41,7 +41,7 @@ def feed_xml(memory: EventMemory, hosts: Collection[str], title: str, *, with_er
 
 def _entry(event: Event, with_error: bool) -> str:
     news = tell(event, with_error=with_error)
-    anchor = "host-" + re.sub(r"[^A-Za-z0-9._-]", "-", event.host)
+    anchor = "health" if event.is_of_worker else "host-" + re.sub(r"[^A-Za-z0-9._-]", "-", event.host)
     return (
         "  <entry>\n"
         f"    <id>urn:uuid:{event.id}</id>\n"

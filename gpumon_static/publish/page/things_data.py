@@ -92,7 +92,8 @@ class ThingEvent(NamedTuple):
 
     at: int
     kind: int
-    host: int
+    host: int | None
+    """None of an event of the Dask cluster."""
     what: str
     gpus: list[int]
 
@@ -145,7 +146,7 @@ def things_data(
             ThingEvent(
                 at=int(e.at.timestamp()),
                 kind=kinds.index(e.type),
-                host=places[e.host],
+                host=places.get(e.host),
                 what=title_of(e, survey.tier),
                 gpus=[gpu.index for gpu in e.gpus[:MOST_GPUS_OF_AN_EVENT] if gpu.index is not None],
             )

@@ -176,13 +176,15 @@ def things_of(whole: Whole, jobs: Jobs, shown_history: HistoryView | None, *, ea
 
 
 def own_attention(survey: Survey) -> Iterator[Attention]:
-    """What concerns all cards: a collector without a date, and a Slurm that did not answer."""
+    """What concerns all cards: a collector without a date, a Slurm without an answer, a lost Dask worker."""
     if survey.made_at < EARLIEST_VALID:
         yield Attention("health", "Collector", _no_date(survey.made_at))
     for report in survey.clusters:
         message = report.error or report.status.value if not report.ok else report.note
         if message:
             yield Attention("health", report.name, clip(message, SHORT_FAULT_LETTERS))
+    for name, why in survey.lost_workers:
+        yield Attention("health", name, clip(why, SHORT_FAULT_LETTERS))
 
 
 def _no_date(made_at: datetime) -> str:

@@ -38,7 +38,7 @@ class Extract:
 
 def part_page(whole: Whole, part: Part) -> Page:
     """The usual page, of the hosts of a part. What is asked of all hosts together is left to the overview."""
-    survey = replace(whole.survey, hosts=part.hosts, clusters=())
+    survey = replace(whole.survey, hosts=part.hosts, clusters=(), lost_workers=())
     page = page_of(replace(whole, survey=survey, reports=(), is_part=True))
     return replace(
         page,

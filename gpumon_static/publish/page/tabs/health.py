@@ -91,9 +91,9 @@ def build_health(
 
 
 def shown_events(survey: Survey, past: PastView | None) -> list[Event]:
-    """Those of the hosts of this page, newest first."""
+    """Those of the hosts of this page and of the Dask cluster, newest first."""
     names = {host.name for host in survey.hosts}
-    return [event for event in past.past.events if event.host in names] if past else []
+    return [event for event in past.past.events if event.is_of_worker or event.host in names] if past else []
 
 
 def _down(views: Iterable[HostView], past: PastView | None) -> Iterator[DownRow]:

@@ -39,12 +39,14 @@ def event_rows(events: Sequence[Event], tier: Tier) -> list[EventRow]:
 
 
 def title_of(event: Event, tier: Tier) -> str:
-    """What happened, without the host's name."""
+    """What happened, without the host's name, which is beside it; that of a Dask worker is not."""
     title = tell(event, with_error=tier is Tier.NAMES).title
     if event.type == FREED:
         # Not now: it was so then.
         title = title.replace(" are free", " became free").replace(" is free", " became free")
-    return clip(title.removeprefix(event.host).removeprefix(":").strip(), TEXT_LETTERS)
+    if not event.is_of_worker:
+        title = title.removeprefix(event.host).removeprefix(":").strip()
+    return clip(title, TEXT_LETTERS)
 
 
 def _row(event: Event, end: Event | None, tier: Tier) -> EventRow:
@@ -57,7 +59,7 @@ def _row(event: Event, end: Event | None, tier: Tier) -> EventRow:
         at=utc_text(at),
         text=f"{text} UTC",
         kind=event.type,
-        host=event.host,
+        host="" if event.is_of_worker else event.host,
         title=title_of(event, tier),
         lasted=duration((end.at - event.at).total_seconds()) if end else "",
     )
