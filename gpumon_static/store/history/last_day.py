@@ -83,26 +83,32 @@ class Spans:
 
     def __iter__(self) -> Iterator[tuple[int, int, str, Users]]:
         """First slot, the one after the last, state and users: each slot as it was for most of its time."""
-        return iter(_joined(self._slots()))
+        return iter(_joined(self._runs()))
 
-    def _slots(self) -> Iterator[tuple[int, str, Users]]:
-        """The slots of which something is known. Spells do not overlap, and come in order."""
+    def _runs(self) -> Iterator[tuple[int, int, str, Users]]:
+        """Slots of one spell, and slots that several share. Spells do not overlap, and come in order."""
         slot = -1
         shares: dict[str, dict[Users, int]] = {}
-        for start, stop, state, users in self.spells():
+        for start, stop, state, users in zip(
+            self._starts, self._stops, self._states, self._users, strict=True
+        ):
             at = max(start, self._first * SLOT_S)
             while at < stop:
                 number = at // SLOT_S
+                if number != slot and shares:
+                    yield slot - self._first, slot - self._first + 1, *_longest(shares)
+                    shares = {}
+                slot, whole = number, stop // SLOT_S
+                if at % SLOT_S == 0 and whole > number:
+                    yield number - self._first, whole - self._first, state, users
+                    at = whole * SLOT_S
+                    continue
                 end = min(stop, (number + 1) * SLOT_S)
-                if number != slot:
-                    if shares:
-                        yield slot - self._first, *_longest(shares)
-                    slot, shares = number, {}
                 of_state = shares.setdefault(state, {})
                 of_state[users] = of_state.get(users, 0) + end - at
                 at = end
         if shares:
-            yield slot - self._first, *_longest(shares)
+            yield slot - self._first, slot - self._first + 1, *_longest(shares)
 
 
 def _longest(shares: dict[str, dict[Users, int]]) -> tuple[str, Users]:
@@ -114,13 +120,13 @@ def _longest(shares: dict[str, dict[Users, int]]) -> tuple[str, Users]:
     return state, next(iter(of_state)) if len(of_state) == 1 else max(of_state, key=of_state.__getitem__)
 
 
-def _joined(slots: Iterator[tuple[int, str, Users]]) -> list[tuple[int, int, str, Users]]:
+def _joined(runs: Iterator[tuple[int, int, str, Users]]) -> list[tuple[int, int, str, Users]]:
     found: list[tuple[int, int, str, Users]] = []
-    for slot, state, users in slots:
-        if found and found[-1][1:] == (slot, state, users):
-            found[-1] = (found[-1][0], slot + 1, state, users)
+    for first, last, state, users in runs:
+        if found and found[-1][1:] == (first, state, users):
+            found[-1] = (found[-1][0], last, state, users)
         else:
-            found.append((slot, slot + 1, state, users))
+            found.append((first, last, state, users))
     return found
 
 

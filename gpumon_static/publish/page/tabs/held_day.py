@@ -35,8 +35,10 @@ def held_days(view: PastView, names: Collection[str], hosts: Collection[str]) ->
         if key in cut or key[0] not in hosts:
             continue
         for start, stop, state, users in gpu.spans.spells():
+            if state not in TAKEN:
+                continue
             begin, end = (min(SLOTS, max(0, round(at / SLOT_S) - first)) for at in (start, stop))
-            if state not in TAKEN or begin == end:
+            if begin == end:
                 continue
             for name in {view.who(user) for user in users} & changes.keys():
                 for of_kind in changes[name][: 2 if state == State.BUSY else 1]:
